@@ -87,6 +87,17 @@ unpack() (
     # shellcheck disable=SC2086 # joins the lines of what a tool said
     fail "unpack into $dir: $(echo ${1:-a tool ended without a word}); $hint"
   }
+  # Of what came out of this file: a tool that read it whole and wrote nothing found the fault in it.
+  damaged() {
+    command -v gzip >/dev/null || return
+    ! { tail -c +@BUNDLE_FROM@ "$0" | head -c @BUNDLE_BYTES@ | gzip -t; } 2>/dev/null ||
+      ! { tail -c +@DENO_FROM@ "$0" | gzip -t; } 2>/dev/null
+  }
+  unread() {
+    # shellcheck disable=SC2086 # joins the lines of what a tool said
+    ! damaged || fail "unpack $0: it is damaged ($(echo ${1:-cut off})); get the file again"
+    refuse "$1"
+  }
   trap clean EXIT
   trap 'exit 129' HUP
   trap 'exit 130' INT
@@ -105,8 +116,8 @@ unpack() (
   made=$(mktemp -d "$dir/new.XXXXXX" 2>&1) || refuse "$made"
   new=$made
   said=$({ tail -c +@BUNDLE_FROM@ "$0" | head -c @BUNDLE_BYTES@ | gzip -dc >"$new/wgconv.js"; } 2>&1) ||
-    refuse "$said"
-  said=$({ tail -c +@DENO_FROM@ "$0" | gzip -dc >"$new/deno"; } 2>&1) || refuse "$said"
+    unread "$said"
+  said=$({ tail -c +@DENO_FROM@ "$0" | gzip -dc >"$new/deno"; } 2>&1) || unread "$said"
   said=$(chmod 700 "$new/deno" 2>&1) || refuse "$said"
   said=$({ : >"$new/complete"; } 2>&1) || refuse "$said"
   for file in wgconv.js deno complete; do

@@ -143,7 +143,7 @@ Deno.test("wgconv conv takes gradients in every layout and writes their shapes",
   ];
   for (const [op, layout, shape] of shapes) {
     const args = ["conv", "--problem", problem, "--op", op, "--layout", layout, "--output", out];
-    const { code, stderr } = await wgconv(args);
+    const { code, stderr } = await wgconv([...args, "--force"]);
     assert.equal(code, 0, stderr);
     assert.deepEqual((await readNpy(out)).shape, shape);
   }

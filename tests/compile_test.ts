@@ -128,11 +128,19 @@ Deno.test("the compiled file runs alone", async (t) => {
     assert.match(full.stderr, /^wgconv: Cannot unpack into .*; set XDG_CACHE_HOME to .*\n$/);
     assert.deepEqual(entries(other.path), ["wgconv"]);
 
-    await Deno.truncate(`${other.path}/wgconv`, 2 ** 20);
-    const cut = await other.run(["--version"]);
-    assert.equal(cut.code, 5);
-    assert.match(cut.stderr, /^wgconv: Cannot unpack into .*unexpected end of file.*\n$/);
-    assert.deepEqual(entries(other.path), ["wgconv"]);
+    const whole = await Deno.readFile(compiled);
+    const flipped = whole.slice();
+    flipped[whole.length - 2 ** 16]! ^= 1;
+    for (const damaged of [flipped, whole.subarray(0, 2 ** 20), whole.subarray(0, 2 ** 13)]) {
+      await Deno.writeFile(`${other.path}/wgconv`, damaged);
+      const { code, stderr } = await other.run(["--version"]);
+      assert.equal(code, 5);
+      assert.match(
+        stderr,
+        /^wgconv: Cannot unpack \S+\/wgconv: it is damaged \(.*\); get the file again\n$/,
+      );
+      assert.deepEqual(entries(other.path), ["wgconv"]);
+    }
   });
 
   await t.step(

@@ -21,7 +21,7 @@ Deno.test("wgconv gemm multiplies files: every term of the definition, checked, 
   const bias = await file(path, "bias", [2], [-100, 1]);
   const residual = await file(path, "residual", [2, 2], [0.5, 0.25, 0, -1]);
   const y = `${path}/y.npy`;
-  const files = ["--a", a, "--b", b, "--transpose", "tt", "--output", y, ...once];
+  const files = ["--a", a, "--b", b, "--transpose", "tt", "--output", y, "--force", ...once];
   // [1 2 3; 4 5 6] times the transpose of [1 0 -1; 2 1 0].
   const plain = await wgconv(["gemm", ...files, "--check", "full"]);
   assert.equal(plain.code, 0, plain.stderr);
@@ -47,7 +47,7 @@ Deno.test("wgconv gemm multiplies batches, and computes on the CPU without a dri
   const a = await file(path, "a", [2, 1, 2], [1, 2, 3, 4]);
   const b = await file(path, "b", [2, 2, 1], [1, 1, 1, -1]);
   const y = `${path}/y.npy`;
-  const files = ["--a", a, "--b", b, "--output", y];
+  const files = ["--a", a, "--b", b, "--output", y, "--force"];
   for (const device of ["gpu", "cpu"]) {
     const env = device === "cpu" ? NO_DRIVER : {};
     const { code, stderr } = await wgconv(["gemm", ...files, "--device", device, ...once], { env });
@@ -69,7 +69,7 @@ Deno.test("wgconv gemm makes seeded data, and an empty result is one", async () 
   assert.match(stdout, /^epilogue +beta 1, row bias, residual$/m);
   assert.match(stdout, /^tensors .*uniform01 data, seed 1$/m);
   assert.deepEqual((await readNpy(y)).shape, [2, 5, 6]);
-  const empty = await wgconv(["gemm", "--size", "0 6 7 t n", "--output", y]);
+  const empty = await wgconv(["gemm", "--size", "0 6 7 t n", "--output", y, "--force"]);
   assert.equal(empty.code, 0);
   assert.match(empty.stdout, /the result is empty/);
   assert.deepEqual((await readNpy(y)).shape, [0, 6]);

@@ -42,7 +42,7 @@ Deno.test("conv of a pattern writes each file's result, with its folders, as con
   assert.deepEqual(names("out"), ["a.npy", "b.npy", "sub/c.npy", "sub/deep/d.npy"]);
   assert.match(all.stdout, /^4 of 4 files written$/m);
   for (const name of names("out")) {
-    const one = await conv(`x/${name}`, "--output", at("y.npy"), "--padding", "1");
+    const one = await conv(`x/${name}`, "--output", at("y.npy"), "--padding", "1", "--force");
     assert.equal(one.code, 0, one.stderr);
     assert.deepEqual(await readNpy(at(`out/${name}`)), await readNpy(at("y.npy")), name);
   }
@@ -75,6 +75,12 @@ Deno.test("what fails stands in the manifest, the rest is done; --resume does wh
   ]);
   assert.match(manifest[0].message, /filter has 3 input channels, input has 5/);
   const kept = (await Deno.stat(at("out/a.npy"))).mtime;
+  const again = await conv("x/*.npy", ...out);
+  assert.equal(again.code, 2, again.stderr);
+  assert.match(
+    again.stderr,
+    /a\.npy: it is not empty, --resume keeps it, --force overwrites it\n$/,
+  );
   await make("x/aa.npy", [1, 3, 9, 8]);
   await Deno.remove(at("x/bad.npy"));
   const second = await conv("x/*.npy", ...out, "--resume");

@@ -69,8 +69,8 @@ Deno.test("wgconv conv --chunk reads and writes long pieces where the batch lies
   assert.equal(chunked.code, 0, chunked.stderr);
   assert.deepEqual(await readNpy(at("z.npy")), await readNpy(at("y.npy")));
   const fortran = ["--input", at("f.npy"), "--filter", at("k.npy")];
-  await conv(...fortran, "--output", at("y.npy"));
-  const permuted = await conv(...fortran, "--output", at("z.npy"), "--chunk", "17000");
+  await conv(...fortran, "--output", at("y.npy"), "--force");
+  const permuted = await conv(...fortran, "--output", at("z.npy"), "--chunk", "17000", "--force");
   assert.equal(permuted.code, 0, permuted.stderr);
   assert.deepEqual(await readNpy(at("z.npy")), await readNpy(at("y.npy")));
 

@@ -37,7 +37,7 @@ const GPU = [
 Deno.test("conv and gemm --timings print the parts, with --json as a record behind the case's", async () => {
   const folder = await Deno.makeTempDir();
   try {
-    const output = ["--output", `${folder}/y.npy`];
+    const output = ["--output", `${folder}/y.npy`, "--force"];
     for (
       const [args, parts] of [
         [["conv", "--problem", "mb1ic4ih8oc4kh3ph1", ...output], [...GPU, "write"]],

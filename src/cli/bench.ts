@@ -37,6 +37,7 @@ import { isOutdated, noteOutdated, readTuning, tuningFile, tuningOf } from "./tu
 import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
 import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
+import { FORCE_HELP } from "./outputs.ts";
 import {
   commaList,
   CPU_HEEDS,
@@ -163,7 +164,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--columns <list>", COLUMNS_HELP, parseColumns)
     .option("--sort <column>", SORT_HELP, parseSort)
     .option("--resume", "go on where the run that wrote the --jsonl file ended")
-    .option("--force", "overwrite a --jsonl file that is not empty, or that is an input")
+    .option("--force", FORCE_HELP)
     .addHelpText("after", EXAMPLES)
     .action(async (descriptors, options, command) => {
       if (options.listSuites) return printSuites(options.json === true);

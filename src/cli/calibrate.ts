@@ -17,7 +17,7 @@ import { mergeFile } from "./merge_file.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { openGpu } from "./open_gpu.ts";
 import { printer, progress, reporter } from "./output.ts";
-import { proveOutputs } from "./outputs.ts";
+import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { oneOf } from "./values.ts";
 
 const EXAMPLES = `
@@ -52,6 +52,7 @@ export function calibrateCommand() {
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
     .option("--adapter <index|name>", ADAPTER_HELP)
     .option("--output <file>", "write the model there too, for --device-model")
+    .option("--force", FORCE_HELP)
     .option("--json", "print the model as JSON")
     .addHelpText("after", EXAMPLES)
     .action(async (options) => {
@@ -62,7 +63,7 @@ export function calibrateCommand() {
       await proveOutputs([
         { option: "the calibration", path, kind: "merged" },
         { option: "--output", path: options.output, kind: "file", endings: [".json"] },
-      ]);
+      ], { force: options.force });
       const shown = progress();
       const { limits, matrixUnits, workgroupsInFlight } = gpu;
       const protocol = gpu.info.software ? SOFTWARE_PROTOCOL : PROTOCOL;

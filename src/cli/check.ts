@@ -37,7 +37,7 @@ import { caseRows } from "./case_rows.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { reporter, sayFailed } from "./output.ts";
 import { verdictPainter } from "./talk.ts";
-import { proveOutputs } from "./outputs.ts";
+import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
 import { printable } from "../printable.ts";
 import { comingCases, openExecutor } from "./records.ts";
@@ -131,7 +131,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--json", "as --jsonl -")
     .option(
       "--force",
-      "overwrite a --jsonl file that is not empty, an output that is an input, a baseline of other data",
+      `${FORCE_HELP}; begin a baseline of other data anew`,
     )
     .option("--quick", "five problems of the built-in suite, which reach every algorithm")
     .option("--save-failures <dir>", "save the tensors of each failure there, as .npz")
@@ -161,7 +161,12 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       await proveOutputs([
         { option: "--junit", path: junit, kind: "file", endings: [".xml"] },
         { option: "--jsonl", path: jsonl, kind: "records" },
-        { option: "--save-failures", path: saveFailures, kind: "folder" },
+        {
+          option: "--save-failures",
+          path: saveFailures,
+          kind: "folder",
+          endings: [".npz"],
+        },
         ...(options.update
           ? [{ option: "--baseline", path: baselineFile, kind: "merged" as const }]
           : []),

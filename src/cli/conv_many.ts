@@ -137,6 +137,7 @@ export async function convFiles(
       ...pairs.map(({ input }) => input),
     ],
     force: options.force,
+    resume: options.resume,
   });
   for (const path of [filter, bias, typeof scale === "string" ? scale : undefined]) {
     if (path === "-") throw new InputTypeError("Cannot convolve many files with one from stdin");

@@ -1,7 +1,7 @@
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { RUNS_HELP } from "./compute.ts";
-import { FORCE_TENSOR } from "./outputs.ts";
+import { FORCE_HELP } from "./outputs.ts";
 import { LOSS_SCALE_HELP, problemCommand } from "./problem_options.ts";
 import { TIMINGS_HELP } from "./timings.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
@@ -44,7 +44,7 @@ export function convOptions() {
     .option("--loss-scale <x>", LOSS_SCALE_HELP, positiveNumber)
     .option("--chunk <images>", CHUNK_HELP, wholeNumber(1))
     .option("--resume", "of many files: leave out those whose output is there")
-    .option("--force", FORCE_TENSOR)
+    .option("--force", FORCE_HELP)
     .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
     .option("--runs <n>", `timed runs; ${RUNS_HELP}`, wholeNumber(1))
     .option("--timings", TIMINGS_HELP)

@@ -26,6 +26,7 @@ import {
 import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
 import { RUNS_HELP } from "./compute.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
+import { FORCE_HELP } from "./outputs.ts";
 import { TIMINGS_HELP } from "./timings.ts";
 import { MATH_HELP } from "./problem_options.ts";
 import { parseRaster, RASTER_HELP, variantOption } from "./variant_options.ts";
@@ -168,10 +169,7 @@ export function gemmOptions() {
     .option("--sort <column>", `of --suite: ${SORT_HELP}`, parseSort)
     .option("--timings", TIMINGS_HELP)
     .option("--json", "print JSON records")
-    .option(
-      "--force",
-      "overwrite a --jsonl file that is not empty, or an output that is an input or an archive's member",
-    )
+    .option("--force", FORCE_HELP)
     .addHelpText("after", EXAMPLES);
 }
 

@@ -1,15 +1,13 @@
 import { basename, dirname, extname, join } from "node:path";
 import { InputTypeError } from "../errors.ts";
-import { proveFolder, proveWritable } from "../npy/atomic_write.ts";
+import { followLinks, proveFolder, proveWritable } from "../npy/atomic_write.ts";
 import { memberToWrite, npyFile } from "../npy/npz_path.ts";
 import { proveNpy } from "../npy/write.ts";
 import { readText } from "../read_text.ts";
 
-/** What `--force` does for an output that is an input. */
-export const FORCE_INPUT = "write the output though it is an input";
-/** What `--force` does for tensors, which may be members of archives. */
-export const FORCE_TENSOR =
-  "write the output though it is an input, or a member that an archive has already";
+/** What `--force` does, of every command that writes files. */
+export const FORCE_HELP =
+  "overwrite files that are not empty, members that an archive has, and inputs";
 
 /** A file or folder that a command is going to write. */
 export interface Output {
@@ -17,9 +15,9 @@ export interface Output {
   readonly option: string;
   readonly path: string | undefined;
   /**
-   * `npy` and `file` take the place of what is there, but of a member of an archive only by force, and so does an
-   * `archive`; what is `merged` with what is there may make its folder, as a `folder` of files is made; who opens
-   * `records` proves them. A `member` is in a folder that is proven. A `picture` is a PNG file.
+   * `npy`, `archive`, `file` and `picture`, a PNG file, take the place of what is there by force only. So does a `member`
+   * of a folder that is proven, which a run that goes on leaves as it is. What is `merged` with what is there may make
+   * its folder, as a `folder` of files is made; who opens `records` proves them.
    */
   readonly kind:
     | "npy"
@@ -30,7 +28,10 @@ export interface Output {
     | "records"
     | "folder"
     | "member";
-  /** Endings that suit what is written, for names that do not: `.txt` of a `file`, else `.jsonl` where absent. */
+  /**
+   * Endings that suit what is written, for names that do not: `.txt` of a `file`, else `.jsonl` where absent. Of a
+   * `folder`, those of the files that are written into it, of which it may have none but by force.
+   */
   readonly endings?: readonly string[];
 }
 
@@ -64,18 +65,24 @@ export interface OutputRules {
   /** Paths that the command reads; `file.npz:member` too. */
   readonly inputs?: readonly (string | undefined)[];
   readonly force?: boolean | undefined;
+  /** Whether members of a folder that are there stay. */
+  readonly resume?: boolean | undefined;
 }
 
+/** Kinds that take the place of what is there. */
+const REPLACING: readonly Output["kind"][] = ["npy", "archive", "file", "picture", "member"];
+
 /**
- * Finds out before any work whether a command's outputs can be written, and changes nothing. An input is refused as
- * an output unless `force` is set, and so are two outputs that are one file, whatever the names they go by.
+ * Finds out before any work whether a command's outputs can be written, and changes nothing. What holds something is
+ * refused as an output unless `force` is set, an input first of all. Two outputs that are one file are refused, whatever
+ * the names they go by.
  *
  * @throws {TypeError} that names the path.
  * @throws as {@linkcode proveWritable}.
  */
 export async function proveOutputs(
   outputs: readonly Output[],
-  { inputs = [], force = false }: OutputRules = {},
+  { inputs = [], force = false, resume = false }: OutputRules = {},
 ): Promise<void> {
   const read = new Set<string>();
   for (const path of inputs) {
@@ -86,6 +93,7 @@ export async function proveOutputs(
   for (const output of outputs) {
     const { option, path, kind } = output;
     if (path === undefined) continue;
+    if (path === "") throw new InputTypeError(`Cannot write a file: ${option} is ""`);
     refuseEnding(output);
     if (kind === "merged" && await isSpecial(path)) {
       throw new InputTypeError(`Cannot merge into ${path}: it is no file`);
@@ -107,12 +115,30 @@ export async function proveOutputs(
       }
       written.set(id, option);
     }
-    if (kind === "archive" && !force && await hasData(path)) {
-      throw new InputTypeError(`Cannot write ${path}: it is not empty, --force overwrites it`);
+    const stays = force || (kind === "member" && resume);
+    if (REPLACING.includes(kind) && !stays && await hasData(path)) {
+      const goOn = kind === "member" ? "--resume keeps it, " : "";
+      throw new InputTypeError(
+        `Cannot write ${path}: it is not empty, ${goOn}--force overwrites it`,
+      );
     }
-    if (kind === "folder") await proveFolder(path);
-    else if (kind === "merged" && !await isFolder(dirname(path))) await proveFolder(dirname(path));
-    else if (kind !== "records" && kind !== "member" && kind !== "npy") await proveWritable(path);
+    if (kind === "folder") {
+      await proveFolder(path);
+      if (!force) await refuseEarlierFiles(output);
+    } else if (kind === "merged" && !await isFolder(dirname(path))) {
+      await proveFolder(dirname(path));
+    } else if (kind !== "records" && kind !== "member" && kind !== "npy") await proveWritable(path);
+  }
+}
+
+/** @throws {TypeError} where a folder has files such as are written into it. */
+async function refuseEarlierFiles({ path = "-", endings = [] }: Output): Promise<void> {
+  if (endings.length === 0 || !await isFolder(path)) return;
+  for await (const { name, isDirectory } of Deno.readDir(path)) {
+    if (isDirectory || !endings.includes(extname(name))) continue;
+    throw new InputTypeError(
+      `Cannot write into ${path}: it has ${name}, --force overwrites what has the same name`,
+    );
   }
 }
 
@@ -140,6 +166,7 @@ async function fileId(path: string): Promise<string | undefined> {
   const info = await Deno.stat(path).catch(() => undefined);
   if (info !== undefined && !info.isFile) return undefined;
   if (info?.ino) return `${info.dev}:${info.ino}`;
-  const folder = await Deno.realPath(dirname(path)).catch(() => undefined);
-  return folder === undefined ? undefined : join(folder, basename(path));
+  const target = followLinks(path);
+  const folder = await Deno.realPath(dirname(target)).catch(() => undefined);
+  return folder === undefined ? undefined : join(folder, basename(target));
 }

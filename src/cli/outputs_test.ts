@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { writeNpy } from "../npy/mod.ts";
 import { tensor } from "../tensor/tensor.ts";
-import { proveOutputs } from "./outputs.ts";
+import { type Output, proveOutputs } from "./outputs.ts";
 import { formatOf } from "./report.ts";
 
 async function inFolder(body: (folder: string) => Promise<void>) {
@@ -34,7 +34,6 @@ Deno.test("proveOutputs() refuses an input as an output, by whatever name, unles
         message: `Cannot write ${output.path}: it is an input too, --force overwrites it`,
       });
       await proveOutputs([output], { inputs: [input], force: true });
-      await proveOutputs([output]);
     }
     const archive = `${folder}/a.npz`;
     await writeNpy(`${archive}:member`, tensor("u8", [1], Uint8Array.of(1)));
@@ -141,5 +140,63 @@ Deno.test("proveOutputs() finds what cannot be written, and leaves nothing behin
       { option: "--d", path: `${folder}/none/d`, kind: "records" },
     ]);
     assert.deepEqual(names(folder), ["file"]);
+  });
+});
+
+Deno.test("proveOutputs() lets nothing that holds something be replaced, unless forced", async () => {
+  await inFolder(async (folder) => {
+    const at = (name: string) => `${folder}/${name}`;
+    await Deno.mkdir(at("failed"));
+    for (const name of ["full.npy", "full.png", "failed/one.npz"]) {
+      await Deno.writeTextFile(at(name), "data");
+    }
+    await Deno.writeTextFile(at("empty.npy"), "");
+    await Deno.symlink("full.npy", at("link.npy"));
+    const refusals: [Output["kind"], string, string][] = [
+      ["npy", "full.npy", "it is not empty, --force overwrites it"],
+      ["npy", "link.npy", "it is not empty, --force overwrites it"],
+      ["file", "full.npy", "it is not empty, --force overwrites it"],
+      ["archive", "full.npy", "it is not empty, --force overwrites it"],
+      ["picture", "full.png", "it is not empty, --force overwrites it"],
+      ["member", "full.npy", "it is not empty, --resume keeps it, --force overwrites it"],
+    ];
+    for (const [kind, name, why] of refusals) {
+      const outputs = [{ option: "--output", path: at(name), kind, endings: [".npy"] }];
+      await assert.rejects(proveOutputs(outputs), {
+        name: "TypeError",
+        message: `Cannot write ${at(name)}: ${why}`,
+      });
+      await proveOutputs(outputs, { force: true });
+      if (kind === "member") await proveOutputs(outputs, { resume: true });
+      if (kind === "picture") continue;
+      await proveOutputs([{ ...outputs[0]!, path: at("empty.npy") }]);
+      await proveOutputs([{ ...outputs[0]!, path: "/dev/null" }]);
+    }
+    const saved = { option: "--save-failures", path: at("failed"), kind: "folder" } as const;
+    await proveOutputs([saved]);
+    const failures = [{ ...saved, endings: [".npz"] }];
+    await assert.rejects(proveOutputs(failures), /failed: it has one\.npz, --force overwrites/);
+    await proveOutputs(failures, { force: true });
+  });
+});
+
+Deno.test("proveOutputs() names the option whose file has no name", async () => {
+  for (const kind of ["npy", "records", "folder", "merged"] as const) {
+    await assert.rejects(proveOutputs([{ option: "--output", path: "", kind }]), {
+      name: "TypeError",
+      message: 'Cannot write a file: --output is ""',
+    });
+  }
+});
+
+Deno.test("proveOutputs() tells files to come apart by what links lead to", async () => {
+  await inFolder(async (folder) => {
+    await Deno.symlink("y.npy", `${folder}/link.npy`);
+    const outputs = ["link.npy", "y.npy"].map((name) => ({
+      option: `--${name}`,
+      path: `${folder}/${name}`,
+      kind: "npy",
+    } as const));
+    await assert.rejects(proveOutputs(outputs), /--link.npy and --y.npy name the same file$/);
   });
 });

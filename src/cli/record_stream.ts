@@ -1,5 +1,5 @@
 import { InputTypeError } from "../errors.ts";
-import { refuseWrite, writeError } from "../npy/atomic_write.ts";
+import { followLinks, refuseWrite, writeError } from "../npy/atomic_write.ts";
 import { textBytesOf } from "../read_text.ts";
 import type { ReportRecord } from "../report/record.ts";
 import type { Writes } from "./failure.ts";
@@ -50,7 +50,7 @@ export function openRecords(
     const previous = special ? undefined : previousRun(file, target, options);
     return fileStream(target, file, { made, special, previous, writes });
   } catch (error) {
-    if (made) Deno.removeSync(target);
+    if (made) Deno.removeSync(followLinks(target));
     file.close();
     throw error;
   }
@@ -71,7 +71,11 @@ function openFile(path: string): OpenFile {
     const special = there !== undefined && !there.isFile;
     let file: Deno.FsFile;
     try {
-      file = Deno.openSync(path, { write: true, read: !special, createNew: made });
+      file = Deno.openSync(made ? followLinks(path) : path, {
+        write: true,
+        read: !special,
+        createNew: made,
+      });
     } catch (error) {
       // Another program made it, or removed it, since it was looked for.
       const gone = made ? Deno.errors.AlreadyExists : Deno.errors.NotFound;
@@ -137,7 +141,7 @@ function fileStream(
     [Symbol.dispose]() {
       try {
         if (begun) cut();
-        else if (made) Deno.removeSync(path);
+        else if (made) Deno.removeSync(followLinks(path));
       } catch {
         // Nothing more can be done, and what ends the command is to be said.
       }

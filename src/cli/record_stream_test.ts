@@ -36,6 +36,23 @@ Deno.test("openRecords() changes nothing until the first record, and leaves no e
   });
 });
 
+Deno.test({
+  name: "openRecords() makes what a link leads to, and leaves the link",
+  ignore: Deno.build.os === "windows",
+  fn() {
+    withPath((path) => {
+      const link = path.replace("out.jsonl", "link");
+      Deno.symlinkSync("out.jsonl", link);
+      open(link)[Symbol.dispose]();
+      assert.throws(() => Deno.statSync(path), Deno.errors.NotFound);
+      using records = open(link);
+      records.write(RECORD);
+      assert.equal(Deno.readTextFileSync(path), LINE);
+      assert.ok(Deno.lstatSync(link).isSymlink);
+    });
+  },
+});
+
 Deno.test("openRecords() refuses a file that is not empty, and says what may be done", () => {
   withPath((path) => {
     Deno.writeTextFileSync(path, LINE);

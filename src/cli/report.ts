@@ -12,7 +12,7 @@ import { makerOf } from "../report/speedups.ts";
 import { delimitedTable, recordTable } from "../report/record_table.ts";
 import { markdownTable, textTable } from "../report/table.ts";
 import { reporter } from "./output.ts";
-import { FORCE_INPUT, proveOutputs } from "./outputs.ts";
+import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { readRecordFiles, recordFiles } from "./record_files.ts";
 import {
   COLUMNS_HELP,
@@ -70,7 +70,7 @@ export function reportCommand() {
     .option("--columns <list>", `${COLUMNS_HELP}; of tables and Markdown`, parseColumns)
     .option("--sort <column>", SORT_HELP, parseSort)
     .option("--output <file>", "where the report goes; - is stdout", "-")
-    .option("--force", FORCE_INPUT)
+    .option("--force", FORCE_HELP)
     .option("--only <words>", "the cases to show, separated by commas", words)
     .option("--title <text>", "title of the page", "wgconv report")
     .option("--baseline <provider>", "what the page's speed-ups are over")

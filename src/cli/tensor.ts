@@ -5,7 +5,7 @@ import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { EXIT } from "../errors.ts";
 import { ExitCode } from "./failure.ts";
 import { printer, reporter } from "./output.ts";
-import { FORCE_INPUT, FORCE_TENSOR } from "./outputs.ts";
+import { FORCE_HELP } from "./outputs.ts";
 import { PICTURE_LAYOUTS } from "./tensor_picture.ts";
 import { parseNumber, parseRange, parseShape } from "./tensor_values.ts";
 import { oneOf, wholeNumber } from "./values.ts";
@@ -86,7 +86,7 @@ function makeCommand() {
     .option("--fill <kind>", FILL_KINDS.join(", "), oneOf(FILL_KINDS), "uniform01" as const)
     .option("--dtype <name>", DTYPES.join(", "), oneOf(DTYPES), "f32" as DType)
     .option("--seed <n>", "a whole number", wholeNumber(0), 1)
-    .option("--force", "replace a member that an archive has already")
+    .option("--force", FORCE_HELP)
     .option("--json", "print a JSON object")
     .addHelpText("after", MAKE_EXAMPLES)
     .action(async (out, options) => {
@@ -119,7 +119,7 @@ function convertCommand() {
     .option("--dtype <name>", DTYPES.join(", "), oneOf(DTYPES))
     .option("--from-layout <layout>", layouts.join(", "), oneOf(layouts, LAYOUT_ALIASES))
     .option("--to-layout <layout>", "a layout of the same kind", oneOf(layouts, LAYOUT_ALIASES))
-    .option("--force", FORCE_TENSOR)
+    .option("--force", FORCE_HELP)
     .option("--json", "print a JSON object")
     .addHelpText("after", CONVERT_EXAMPLES)
     .action(async (input, out, options) => {
@@ -153,7 +153,7 @@ function showCommand() {
     .option("--channel <c>", "the channel to show alone", wholeNumber(0))
     .option("--layout <layout>", PICTURE_LAYOUTS.join(", "), oneOf(PICTURE_LAYOUTS))
     .option("--range <min,max>", "values that become black and white", parseRange)
-    .option("--force", FORCE_INPUT)
+    .option("--force", FORCE_HELP)
     .option("--json", "print a JSON object")
     .addHelpText("after", SHOW_EXAMPLES)
     .action(async (file, out, options) => {

@@ -199,7 +199,13 @@ cliTest("show writes a PNG of the values", async (dir) => {
   const png = decode(await Deno.readFile(join(dir, "x.png")));
   assert.deepEqual([png.width, png.height, png.channels], [3, 2, 1]);
   assert.deepEqual([...png.data], [0, 51, 102, 153, 204, 255]);
-  const refused = await run(dir, args);
+  const there = await run(dir, args);
+  assert.equal(there.code, 2);
+  assert.equal(
+    there.err,
+    "wgconv: Cannot write x.png: it is not empty, --force overwrites it\n",
+  );
+  const refused = await run(dir, [...args, "--force"]);
   assert.equal(refused.code, 2);
   assert.equal(
     refused.err,

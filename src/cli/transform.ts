@@ -4,7 +4,7 @@ import { writeNpz } from "../npy/mod.ts";
 import { SCALINGS } from "../winograd/scaling.ts";
 import { parseTile } from "../winograd/tile.ts";
 import { printer } from "./output.ts";
-import { proveOutputs } from "./outputs.ts";
+import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { latexText, matrixTensors, transformJson, wgslText } from "./transform_formats.ts";
 import { describeTransform, transformReport } from "./transform_report.ts";
 import { oneOf, wholeNumber } from "./values.ts";
@@ -41,7 +41,7 @@ export function transformCommand(): CommandUnknownOpts {
       "f32" as const,
     )
     .option("--output <file.npz>", "write the matrices too; - is stdout")
-    .option("--force", "overwrite an archive that is there")
+    .option("--force", FORCE_HELP)
     .addHelpText("after", EXAMPLES)
     .action(async (text, { json, scaling, length, type, output, force, ...options }) => {
       const format = json ? "json" : options.format;

@@ -17,7 +17,7 @@ import { onInterrupt } from "./interrupt.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { printer, reporter, sayFailed } from "./output.ts";
-import { FORCE_INPUT, proveOutputs } from "./outputs.ts";
+import { proveOutputs } from "./outputs.ts";
 import { noteUnheeded, readSuites, refuseFiles, SUITE_HELP } from "./suite_option.ts";
 import { SORT_HELP } from "./table_options.ts";
 import { parseTuneColumns, parseTuneSort, TUNE_COLUMNS_HELP, tuneRows } from "./tune_table.ts";
@@ -67,7 +67,7 @@ export function tuneCommand() {
     .option("--columns <list>", TUNE_COLUMNS_HELP, parseTuneColumns)
     .option("--sort <column>", SORT_HELP, parseTuneSort)
     .option("--json", "print a record of every finalist; the table goes to stderr")
-    .option("--force", FORCE_INPUT)
+    .option("--force", "merge into --output though it is an input")
     .addHelpText("after", EXAMPLES)
     .action(async (descriptors, options, command) => {
       refuseFiles("Cannot tune", descriptors);

@@ -1,4 +1,5 @@
-import { dirname, join, resolve } from "node:path";
+import { dirname, isAbsolute, join, resolve } from "node:path";
+import { InputTypeError } from "../errors.ts";
 
 /** Takes the next bytes of a file, or those from byte `at` on; resolves when they are written. */
 export type WriteChunk = (chunk: Uint8Array, at?: number) => Promise<void>;
@@ -12,6 +13,9 @@ const SIGNALS: readonly (readonly [signal: Deno.Signal, exitCode: number])[] =
 
 /** Signals that would end the process where its write can fail: a file beyond `ulimit -f`. */
 const FAILING: readonly Deno.Signal[] = Deno.build.os === "windows" ? [] : ["SIGXFSZ"];
+
+/** Links that Linux follows from one path. */
+const MOST_LINKS = 40;
 
 /** Files that a signal must not leave behind. */
 const pending = new Set<string>();
@@ -123,8 +127,25 @@ export async function writeOutput(
   await body((chunk, at) => writeAll(Deno.stdout, chunk, at, "stdout"));
 }
 
+/** Where a path leads by links, also where nothing is there yet: what is written there leaves them as they are. */
+export function followLinks(path: string): string {
+  let target = path;
+  // Links that lead in a circle are refused by whoever opens them.
+  for (let count = 0; count < MOST_LINKS; count++) {
+    try {
+      const link = Deno.readLinkSync(target);
+      // Not joined: what ".." leads to is the system's to say.
+      target = isAbsolute(link) ? link : `${dirname(target)}/${link}`;
+    } catch {
+      break;
+    }
+  }
+  return target;
+}
+
 /** Follows links, so that a link stays one, and tells files from devices and pipes. */
 async function describeTarget(path: string) {
+  if (path === "") throw new InputTypeError('Cannot write a file: its name is ""');
   try {
     const { isFile, isDirectory, mode } = await Deno.stat(path);
     if (isDirectory) throw new Deno.errors.IsADirectory(`Cannot write ${path}: it is a directory`);
@@ -135,12 +156,13 @@ async function describeTarget(path: string) {
       if (error instanceof Error && error.message.startsWith("Cannot ")) throw error;
       refuseWrite(path, error);
     }
-    const directory = dirname(path);
+    const target = followLinks(path);
+    const directory = dirname(target);
     const parent = await Deno.stat(directory).catch(() => undefined);
     if (!parent?.isDirectory) {
       throw new Deno.errors.NotFound(`Cannot write ${path}: there is no directory ${directory}`);
     }
-    return { target: path, mode: undefined, special: false };
+    return { target, mode: undefined, special: false };
   }
 }
 

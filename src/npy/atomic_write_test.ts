@@ -58,6 +58,33 @@ Deno.test("writeAtomically() names the path where it cannot write", async () => 
 });
 
 Deno.test({
+  name: "writeAtomically() makes what a link leads to, and leaves the link",
+  ignore: Deno.build.os === "windows",
+  fn: async () => {
+    await inTempDir(async (dir) => {
+      await Deno.mkdir(join(dir, "folder"));
+      await Deno.symlink("folder/second", join(dir, "first"));
+      await Deno.symlink("../file", join(dir, "folder/second"));
+      await proveWritable(join(dir, "first"));
+      assert.deepEqual(names(dir), ["first", "folder"]);
+      await writeAtomically(join(dir, "first"), (write) => write(Uint8Array.of(1)));
+      assert.deepEqual(await Deno.readFile(join(dir, "file")), Uint8Array.of(1));
+      for (const link of ["first", "folder/second"]) {
+        assert((await Deno.lstat(join(dir, link))).isSymlink);
+      }
+      await Deno.symlink("none/file", join(dir, "lost"));
+      await assert.rejects(proveWritable(join(dir, "lost")), /there is no directory .*none$/);
+      await Deno.symlink("circle", join(dir, "circle"));
+      await assert.rejects(proveWritable(join(dir, "circle")), /^\w+: Cannot write .*circle: /);
+    });
+  },
+});
+
+Deno.test("writeAtomically() refuses a name that is empty", async () => {
+  await assert.rejects(proveWritable(""), /^TypeError: Cannot write a file: its name is ""$/);
+});
+
+Deno.test({
   name: "writeAtomically() writes through a link and keeps the file's mode",
   ignore: Deno.build.os === "windows",
   fn: async () => {

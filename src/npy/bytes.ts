@@ -41,26 +41,33 @@ export async function openBytes(path: string, start: StreamStart): Promise<ByteS
   if (path.includes("\0")) {
     throw new InputTypeError("Cannot read a file: its name has a NUL");
   }
+  if (path === "") throw new Deno.errors.NotFound('Cannot read a file: its name is ""');
   let file: Deno.FsFile | undefined;
   try {
     file = await Deno.open(path);
     const { isFile, isDirectory, size } = await file.stat();
     if (isDirectory) throw new Deno.errors.IsADirectory("it is a directory");
-    if (isFile) return fileBytes(file, size);
+    if (isFile) return fileBytes(file, size, path);
     const { readable } = file;
     // The stream closes the file, whatever comes of it.
     file = undefined;
     return await readStream(readable, path, start);
   } catch (error) {
     file?.close();
-    // Deno's message ends with the call, which says nothing to the user.
     if (error instanceof Deno.errors.NotFound) {
       error.message = `Cannot read ${path}: there is no such file`;
-    } else if (error instanceof Error && !error.message.startsWith("Cannot ")) {
-      error.message = `Cannot read ${path}: ${error.message.split(": ")[0]}`;
     }
-    throw error;
+    refuseRead(path, error);
   }
+}
+
+/** Throws an error of the system's with the name of the file that could not be read. */
+function refuseRead(path: string, error: unknown): never {
+  // Deno's message ends with the call, which says nothing to the user.
+  if (error instanceof Error && !error.message.startsWith("Cannot ")) {
+    error.message = `Cannot read ${path}: ${error.message.split(": ")[0]}`;
+  }
+  throw error;
 }
 
 /** Bytes in memory. */
@@ -107,7 +114,7 @@ export async function readExactly(
   }
 }
 
-function fileBytes(file: Deno.FsFile, size: number): ByteSource {
+function fileBytes(file: Deno.FsFile, size: number, path: string): ByteSource {
   let open = true;
   let turn: Promise<unknown> = Promise.resolve();
   /** Where the file stands; undefined where a call failed. */
@@ -131,7 +138,9 @@ function fileBytes(file: Deno.FsFile, size: number): ByteSource {
     size,
     // Seek and read stay together: readers of one file wait for each other.
     read(into, offset) {
-      const result = turn.then(() => readAt(into, offset));
+      const result = turn.then(() => readAt(into, offset)).catch((error) =>
+        refuseRead(path, error)
+      );
       turn = result.catch(() => {});
       return result;
     },

@@ -101,6 +101,26 @@ Deno.test({
   },
 });
 
+Deno.test("a name that is empty is no file to read", async () => {
+  await assert.rejects(
+    () => openBytes("", START),
+    /^NotFound: Cannot read a file: its name is ""$/,
+  );
+});
+
+Deno.test({
+  name: "what fails while a file is read names the file",
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    const memory = await openBytes("/proc/self/mem", START);
+    await assert.rejects(
+      memory.read(new Uint8Array(4), 0),
+      /^\w+: Cannot read \/proc\/self\/mem: Input\/output error/,
+    );
+    memory.close();
+  },
+});
+
 Deno.test("a name with a NUL is refused as input, not as a fault", async () => {
   const start = START;
   await assert.rejects(

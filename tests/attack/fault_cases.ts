@@ -123,7 +123,7 @@ export function faultOf(seed: number, number: number): Fault {
   return {
     kind: "signal",
     args: draw.pick([
-      ["tensor", "make", "new.npy", "--shape", "3000,3000", "--fill", "normal"],
+      ["tensor", "make", "new.npy", "--shape", "3000,3000", "--fill", "normal", "--force"],
       [
         "conv",
         "--problem",
@@ -134,6 +134,7 @@ export function faultOf(seed: number, number: number): Fault {
         "none",
         "--output",
         "new.npy",
+        "--force",
       ],
     ]),
     signal: draw.pick(["SIGINT", "SIGTERM", "SIGHUP"] as const),

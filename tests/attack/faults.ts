@@ -43,8 +43,9 @@ async function failedWrite(root: string, fault: Fault & { kind: "write" }): Prom
   const files = before ? { ...SAMPLE_FILES, [one.output]: OLD } : SAMPLE_FILES;
   const folder = enterFolder(root, { files });
   const failing = failWrites(at, after);
-  const ended = await runInProcess(one.args).finally(() => failing[Symbol.dispose]());
-  holdEnded(ended, { args: one.args });
+  const args = before ? [...one.args, "--force"] : one.args;
+  const ended = await runInProcess(args).finally(() => failing[Symbol.dispose]());
+  holdEnded(ended, { args });
   holdNoTemporaries(folder);
   if (!failing.refused) return "writes that held";
   // Caches and notes may fail without a word; the output may not.
