@@ -1,6 +1,9 @@
 import assert from "#assert";
 import { DEFAULT_LIMITS } from "./plan.ts";
-import { planConv, supportedAlgorithms } from "./planner.ts";
+import { planConv, supportedAlgorithms, tryPlanConv } from "./planner.ts";
+import { isRefusal } from "./refusal.ts";
+import { algorithmNames } from "./registry.ts";
+import type { PlanRequest } from "./request.ts";
 import { UnsupportedError } from "../errors.ts";
 import {
   type ConvProblem,
@@ -9,6 +12,7 @@ import {
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
 import { LAYOUTS } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { conv2, request } from "../../tests/plan_request.ts";
@@ -32,6 +36,35 @@ Deno.test("planConv() plans nothing to do for an empty result, by every algorith
     }
   }
   assert.ok(planned >= 24, `${planned}`);
+});
+
+Deno.test("tryPlanConv() plans or refuses problems without elements by every algorithm, whatever workspace may be", () => {
+  const limits = [{ maxWorkspaceBytes: 0 }, { maxWorkspaceShare: 0 }, { maxWorkspaceShare: 0.5 }];
+  const requests: Partial<PlanRequest>[] = [...limits, { splits: 2 }, { pair: "exact" }, {}];
+  const names = [
+    "mb0ic4oc4ih8",
+    "mb1ic0oc4ih8",
+    "mb1ic4oc0ih8",
+    "mb0ic0oc4ih8",
+    "mb1ic0oc0ih8",
+    "mb0ic0oc0ih8",
+    "mb1ic4oc4ih0",
+  ];
+  let planned = 0;
+  for (const name of names) {
+    const problem = parseDescriptor(`${name}kh3ph2`);
+    for (const op of OPERATIONS) {
+      for (const more of requests) {
+        for (const algorithm of ["auto", ...algorithmNames()] as const) {
+          const plan = tryPlanConv(request({ ...problem, op }, { ...more, algorithm }));
+          if (isRefusal(plan)) continue;
+          assert.ok(plan.workspaceBytes <= (more.maxWorkspaceBytes ?? Infinity), `${name} ${op}`);
+          planned++;
+        }
+      }
+    }
+  }
+  assert.ok(planned > 300, `${planned}`);
 });
 
 Deno.test("planConv() plans every operation and layout, and its bindings lie inside its buffers", () => {

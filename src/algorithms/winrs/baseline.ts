@@ -116,7 +116,9 @@ export function dataElements(problem: ConvProblem): number {
 /** Z_max as memory allows it: the most segments whose buckets stay within the share of the data. */
 export function mostSegments(problem: ConvProblem, parameters: SegmentParameters): number {
   const { workspaceShare } = parameters;
-  return 1 + Math.floor(workspaceShare * dataElements(problem) / filterElements(problem));
+  // Buckets of an empty ∇W take nothing.
+  const bucket = Math.max(1, filterElements(problem));
+  return 1 + Math.floor(workspaceShare * dataElements(problem) / bucket);
 }
 
 /** Algorithm 1: the baseline segment count Ẑ of the first kernel, a whole number from 1. */
@@ -134,7 +136,8 @@ export function baselineSegments(
   const b0 = batch * outputs * problem.outChannels / filter / area;
   const b1 = batch * inputs * problem.inChannels / filter / area;
   const b2 = blockCount(problem, pair.first, block);
-  const start = (b0 + b1) / (1.45 * b2);
+  // Without channels there are no blocks.
+  const start = (b0 + b1) / (1.45 * Math.max(1, b2));
   if (start < 2 && b2 >= parameters.enoughRounds * inFlight) return 1;
 
   const most = Math.min(inFlight, mostSegments(problem, parameters));
