@@ -1,7 +1,8 @@
 import { suggestion } from "../problem/closest.ts";
+import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 
-/** What other programs call things, and what they are called here. */
-const OTHER_WORDS: Readonly<Record<string, string>> = {
+/** What other programs call values, and what they are called here: alternatives of which those that may be chosen are named. */
+const WORDS: Readonly<Record<string, string | readonly string[]>> = {
   // Element types.
   float: "f32",
   float32: "f32",
@@ -12,29 +13,82 @@ const OTHER_WORDS: Readonly<Record<string, string>> = {
   double: "f64",
   float64: "f64",
   fp64: "f64",
+  bfloat16: "bf16",
   int8: "i8",
+  s8: "i8",
+  qint8: "i8",
   uint8: "u8",
+  quint8: "u8",
   int32: "i32",
+  s32: "i32",
   int64: "i64",
   // Operations.
   forward: "fwd",
+  fprop: "fwd",
+  "fwd-d": "fwd",
+  "fwd-b": "fwd",
+  "fwd-i": "fwd",
+  "forward-training": "fwd",
+  "forward-inference": "fwd",
+  inference: "fwd",
+  bwd: ["bwd-data", "bwd-filter"],
+  bprop: ["bwd-data", "bwd-filter"],
+  backward: ["bwd-data", "bwd-filter"],
+  gradient: ["bwd-data", "bwd-filter"],
+  grad: ["bwd-data", "bwd-filter"],
+  dgrad: "bwd-data",
+  "bwd-d": "bwd-data",
+  "bwd-input": "bwd-data",
   "backward-data": "bwd-data",
   "backward-input": "bwd-data",
-  dgrad: "bwd-data",
-  backward: "bwd-data",
-  "backward-filter": "bwd-filter",
-  "backward-weights": "bwd-filter",
+  "backward-inputs": "bwd-data",
+  "grad-input": "bwd-data",
+  transpose: "bwd-data",
+  transposed: "bwd-data",
+  deconv: "bwd-data",
+  deconvolution: "bwd-data",
   wgrad: "bwd-filter",
+  "bwd-w": "bwd-filter",
+  "bwd-wb": "bwd-filter",
+  "bwd-weight": "bwd-filter",
+  "bwd-weights": "bwd-filter",
+  "backward-filter": "bwd-filter",
+  "backward-weight": "bwd-filter",
+  "backward-weights": "bwd-filter",
+  "backward-kernel": "bwd-filter",
+  "grad-weight": "bwd-filter",
+  "grad-filter": "bwd-filter",
   // Layouts.
-  channels_last: "nhwc",
-  channels_first: "nchw",
+  "channels-last": "nhwc",
+  "channels-last-3d": "nhwc",
+  "channels-first": "nchw",
+  axb: "nhwc",
+  abx: "nchw",
+  hwc: "nhwc",
+  chw: "nchw",
   oihw: "kcrs",
+  oidhw: "kcrs",
   ohwi: "krsc",
-  hwio: "crsk",
+  odhwi: "krsc",
+  ihwo: "crsk",
+  hwio: "rsck",
+  dhwio: "rsck",
+  hwcn: "rsck",
+  // Paddings.
+  "same-upper": "same",
+  notset: "valid",
   // Algorithms.
+  wino: "winograd2d",
   winograd: "winograd2d",
+  "winograd-fused": "winograd2d",
+  "winograd-nonfused": "winograd2d-nonfused",
   gemm: "implicit-gemm",
   igemm: "implicit-gemm",
+  implicit: "implicit-gemm",
+  "implicit-precomp-gemm": "implicit-gemm",
+  "explicit-gemm": "im2col",
+  "dw-conv": "depthwise",
+  naive: "direct",
   // Fills.
   gauss: "normal",
   gaussian: "normal",
@@ -49,18 +103,22 @@ const OTHER_WORDS: Readonly<Record<string, string>> = {
   metal: "wgpu",
   d3d12: "wgpu",
   dx12: "wgpu",
-  // Activations and transposes of the same name elsewhere.
+  // Activations of the same function.
   swish: "silu",
   leakyrelu: "leaky-relu",
-  relu6: "relu",
+  lrelu: "leaky-relu",
+  linear: "none",
+  identity: "none",
   // Formats.
   md: "markdown",
   text: "table",
   txt: "table",
   // Commands.
   convolve: "conv",
+  conv2d: "conv",
   matmul: "gemm",
   mm: "gemm",
+  bmm: "gemm",
   test: "check",
   verify: "check",
   diff: "tensor diff",
@@ -71,11 +129,116 @@ const OTHER_WORDS: Readonly<Record<string, string>> = {
   explain: "plan",
 };
 
-/** `, did you mean "x"?`: what a word is called here, or the choice that is spelt most like it; else empty. */
+/** What of other programs is not here, where no choice is called so: what to use. */
+const NOT_HERE: Readonly<Record<string, string>> = {
+  bf16: "bf16 is not computed in, f32 holds all its values",
+  f64: "f64 is of wgconv gemm alone, checks are in FP64 whatever the type",
+  tf32: "tf32 is not computed in, --math f16x3 multiplies f32 on matrix units",
+  u8: "u8 is not computed in here",
+  fft: "there is no FFT algorithm, auto takes the fastest there is",
+  rsck: "filters as R S C K are not read, transpose them to K R S C and say krsc",
+  relu6: "relu6 is not computed here, and relu has no upper bound",
+  elu: "elu is not computed here",
+  selu: "selu is not computed here",
+  hardswish: "hardswish is not computed here, and silu differs from it",
+  mish: "mish is not computed here",
+  softmax: "softmax is not computed here",
+};
+
+/** A sentence for those who look for sizes that descriptors hold. */
+const IN_PROBLEM = "the descriptor says it, as in --problem mb32ic64ih56oc64kh3ph1";
+
+/** What other programs call options: those here, of which the first that a command has is meant, or what to do. */
+const OPTIONS: readonly (readonly [names: string, meant: readonly string[], otherwise?: string])[] =
+  [
+    ["pad pads paddings p", ["padding"]],
+    ["weight weights w wei kernel", ["filter", "b"]],
+    ["x i src image images data", ["input", "a"]],
+    ["y o out dst result", ["output"]],
+    ["dy grad grad-out diff-dst gradient", ["grad-output"]],
+    ["strides", ["stride"]],
+    ["dilate dilates dilations rate atrous", ["dilation"]],
+    ["group g num-groups", ["groups"]],
+    ["dt cfg type data-type precision", ["dtype"]],
+    ["fp16 half f16", ["dtype f16"]],
+    ["int8 i8", ["dtype i8"]],
+    ["dir direction prop prop-kind operation", ["op"]],
+    ["backward bwd", ["op bwd-data or --op bwd-filter"]],
+    ["dgrad deconv transposed", ["op bwd-data"]],
+    ["wgrad", ["op bwd-filter"]],
+    ["alg algo impl", ["algorithm"]],
+    ["tag stag dtag format memory-format data-format", ["layout", "from-layout"]],
+    ["channels-last", ["layout nhwc"]],
+    ["wtag weight-layout kernel-layout filter-format", ["filter-layout"]],
+    [
+      "kernel-size ksize kernel-shape filter-shape",
+      ["filter-size"],
+      "the filter's file or the descriptor says it",
+    ],
+    ["output-padding out-pad output-size", ["input-size"]],
+    ["act post-ops attr-post-ops", ["activation"]],
+    ["relu", ["activation relu"]],
+    ["iters iterations reps repeat repeats", ["runs"]],
+    ["gpu-id device-id", ["adapter"]],
+    ["gpu cuda", ["device gpu"]],
+    ["cpu", ["device cpu"]],
+    ["ws workspace workspace-limit", ["max-workspace"]],
+    ["trans trans-a trans-b ta tb", ["transpose"]],
+    ["m n k", ["size"], IN_PROBLEM],
+    ["shape sizes", ["size", "problem"]],
+    ["csv", ["format csv"]],
+    ["filter only", ["match", "only"]],
+    [
+      "tol tolerance rtol atol",
+      ["max-rel-l2"],
+      "the accuracy gate knows what each result may err, docs/accuracy.md says how",
+    ],
+    ["mb batch batch-size minibatch", ["batch"], IN_PROBLEM],
+    ["ic oc ih iw kh kw sh sw ph pw dh dw in-channels out-channels channels", [], IN_PROBLEM],
+  ];
+
+/**
+ * `, did you mean "x"?`: what a word is called here, or the choice that is spelt most like it; what to do where it is not
+ * here; else empty.
+ */
 export function meant(word: string, choices: readonly string[]): string {
-  const lower = word.toLowerCase();
-  const other = Object.hasOwn(OTHER_WORDS, lower) ? OTHER_WORDS[lower]! : undefined;
-  const [command] = other?.split(" ") ?? [];
-  if (other !== undefined && choices.includes(command!)) return `, did you mean "${other}"?`;
-  return suggestion(lower, choices);
+  const lower = word.trim().toLowerCase().replaceAll("_", "-");
+  const other = Object.hasOwn(WORDS, lower) ? [WORDS[lower]!].flat() : [lower];
+  const here = other.filter((one) => choices.includes(one.split(" ")[0]!));
+  if (here.length > 0 && here[0] !== lower) {
+    return `, did you mean ${here.map((one) => `"${one}"`).join(" or ")}?`;
+  }
+  const missing = other.find((one) => Object.hasOwn(NOT_HERE, one));
+  if (missing !== undefined) return `; ${NOT_HERE[missing]}`;
+  return layoutElsewhere(other, choices) ?? suggestion(lower, choices);
+}
+
+/** What says the layout of filters where one of activations is chosen, and the other way round. */
+function layoutElsewhere(
+  words: readonly string[],
+  choices: readonly string[],
+): string | undefined {
+  for (
+    const [own, others, option] of [
+      [LAYOUTS, FILTER_LAYOUTS, "filter-layout"],
+      [FILTER_LAYOUTS, LAYOUTS, "layout"],
+    ] as const
+  ) {
+    const found = others.find((layout) => words.includes(layout));
+    if (found !== undefined && own.every((one: string) => choices.includes(one))) {
+      return `, ${found} is a --${option}`;
+    }
+  }
+  return undefined;
+}
+
+/** `, did you mean --x?`: what an option of other programs is called in a command that has `options`, or what to do; else undefined. */
+export function meantOption(word: string, options: readonly string[]): string | undefined {
+  const name = word.replace(/^--?/, "").replace(/=.*$/s, "").toLowerCase().replaceAll("_", "-");
+  const found = OPTIONS.find(([names]) => names.split(" ").includes(name));
+  if (found === undefined) return undefined;
+  const [, choices, otherwise] = found;
+  const here = choices.find((choice) => options.includes(`--${choice.split(" ")[0]}`));
+  if (here !== undefined) return `, did you mean --${here}?`;
+  return otherwise === undefined ? undefined : `; ${otherwise}`;
 }

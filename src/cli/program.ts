@@ -3,7 +3,7 @@ import { EXIT, InputTypeError } from "../errors.ts";
 import { printableMessage } from "../printable.ts";
 import { VERSION } from "../version.ts";
 import { runToEnd, sayFailure } from "./failure.ts";
-import { meant } from "./other_words.ts";
+import { meant, meantOption } from "./other_words.ts";
 import { writeText } from "./output.ts";
 import { COLORS, setTalk } from "./talk.ts";
 import { gather, oneOf } from "./values.ts";
@@ -226,22 +226,23 @@ function pathOf(command: CommandUnknownOpts): string {
 function usageMessage(text: string, command: CommandUnknownOpts): string {
   const [, said = "", hint] = /^(?:error: )?(.*?)(?:\n\((Did you mean [^\n]*)\))?\n?$/s.exec(text)!;
   const sentence = said.replace(/( is invalid[^.]*)\. /, "$1: ").replace(/\.$/, "");
-  const whole = wholeOption(sentence, command);
-  const next = hint !== undefined
-    ? `, ${hint.replace("Did", "did")}`
-    : whole !== undefined
-    ? `, did you mean ${whole}?`
-    : / is invalid[^:]*: |must go$/.test(sentence)
-    ? ""
-    : `, wgconv help ${pathOf(command)}`.trimEnd() + " shows examples";
+  const next = optionHint(sentence, command) ??
+    (hint !== undefined
+      ? `, ${hint.replace("Did", "did")}`
+      : / is invalid[^:]*: |must go$/.test(sentence)
+      ? ""
+      : `, wgconv help ${pathOf(command)}`.trimEnd() + " shows examples");
   return `${printableMessage(`wgconv: ${sentence}${next}`)}\n`;
 }
 
-/** The shortest option that begins as one that is not known. */
-function wholeOption(sentence: string, command: CommandUnknownOpts): string | undefined {
-  const [, begun] = /^unknown option '(--[\w-]{2,})'$/.exec(sentence) ?? [];
-  if (begun === undefined) return undefined;
-  return command.createHelp().visibleOptions(command)
-    .flatMap(({ long }) => long?.startsWith(begun) ? [long] : [])
-    .sort((one, other) => one.length - other.length)[0];
+/** What an option that is not known was meant for: one that is called so elsewhere, or the shortest that begins so. */
+function optionHint(sentence: string, command: CommandUnknownOpts): string | undefined {
+  const [, unknown] = /^unknown option '(-[^']*)'$/.exec(sentence) ?? [];
+  if (unknown === undefined) return undefined;
+  const names = command.createHelp().visibleOptions(command).flatMap(({ long }) => long ?? []);
+  const other = meantOption(unknown, names);
+  if (other !== undefined || !/^--[\w-]{2,}$/.test(unknown)) return other;
+  const [whole] = names.filter((name) => name.startsWith(unknown))
+    .sort((one, other) => one.length - other.length);
+  return whole === undefined ? undefined : `, did you mean ${whole}?`;
 }

@@ -22,7 +22,8 @@ function paddingValues(text: string): number[] | PaddingMode {
   if (mode !== undefined) return mode;
   if (/^[\d\s,x]+$/.test(text)) return parseSizes(text);
   throw new InvalidArgumentError(
-    `expected ${PADDING_MODES.join(", ")}, or whole numbers >= 0 such as 1 or 1,2.`,
+    `expected ${PADDING_MODES.join(", ")}, or whole numbers >= 0 such as 1 or 1,2` +
+      meant(text, PADDING_MODES),
   );
 }
 
