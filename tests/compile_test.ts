@@ -108,7 +108,10 @@ Deno.test("the compiled file runs alone", async (t) => {
     const dawn = ["conv", "--problem", "mb1ic4ih8oc4kh3", "--backend", "dawn"];
     const unnamed = await file.run(dawn);
     assert.equal(unnamed.code, 3);
-    assert.match(unnamed.stderr, /^wgconv: Cannot load Dawn: .*set WGCONV_DAWN .*\n$/);
+    assert.match(
+      unnamed.stderr,
+      /^wgconv: Cannot load Dawn: .*of a compiled file set WGCONV_DAWN to .*\n$/,
+    );
     const named = await file.run(dawn, { WGCONV_DAWN: "none/index.js" });
     assert.match(named.stderr, /^wgconv: Cannot load Dawn from .*one\/dist\/.*dawn\.node/);
   });

@@ -20,17 +20,28 @@ const ADDONS: Readonly<Record<string, string>> = {
   "win32-x64": "75fff5db8a7541ad7a2d22c468e6f8bc3614b87c3b649c8ce712f7f5148ef338",
 };
 
+/** What each kind of program is to be given: permissions, or the file where those are fixed. */
+const HOW =
+  `run it, or install it, with -A; of a compiled file set WGCONV_DAWN to the index.js that ` +
+  `\`npm install ${NAME}@${VERSION}\` makes`;
+
 /**
  * Loads Dawn's addon: the one `WGCONV_DAWN` names as it is, else the one in Deno's npm cache, else from npm.
  *
  * @throws {UnsupportedError} where it cannot be had
  */
 export async function loadAddon(): Promise<DawnAddon> {
-  const named = Deno.env.get("WGCONV_DAWN");
+  const named = mayRead("WGCONV_DAWN") ? Deno.env.get("WGCONV_DAWN") : undefined;
   const path = named ? addonBeside(resolve(named)) : await fetchAddon();
   try {
     return createRequire(import.meta.url)(path);
   } catch (cause) {
+    if (cause instanceof Deno.errors.NotCapable) {
+      throw new UnsupportedError(
+        `Cannot load Dawn from ${path}: this program may not load native code; ${HOW}`,
+        { cause },
+      );
+    }
     // Without the modules that asked for it, and without the path again.
     const [said = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n");
     const reason = said.replace(` '${path}'`, "");
@@ -63,8 +74,7 @@ function platform(): string {
 export async function fetchAddon(): Promise<string> {
   if (Deno.permissions.querySync({ name: "run" }).state !== "granted") {
     throw new UnsupportedError(
-      "Cannot load Dawn: this program may not download it; set WGCONV_DAWN to the index.js of " +
-        `the npm package ${NAME}`,
+      `Cannot load Dawn: this program may not start Deno, which downloads it; ${HOW}`,
     );
   }
   const info = JSON.parse(await runDeno(["info", "--json", "--no-config"]));
@@ -77,6 +87,11 @@ export async function fetchAddon(): Promise<string> {
   const path = addonBeside(index);
   await verify(path);
   return path;
+}
+
+/** Whether the program sees a variable of the environment. */
+function mayRead(variable: string): boolean {
+  return Deno.permissions.querySync({ name: "env", variable }).state === "granted";
 }
 
 /** Holds an addon against the hash of its platform. */

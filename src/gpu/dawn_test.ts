@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { fileURLToPath } from "node:url";
 import { dirname } from "node:path";
 import { deno, temporaryDirectory } from "../../tests/cli.ts";
 import { addonBeside } from "./dawn_addon.ts";
@@ -57,6 +58,34 @@ Deno.test("loadProvider() says how to name Dawn's package where it does not load
     message,
     /^Cannot load Dawn from .*dawn\.node: .*WGCONV_DAWN can name the index\.js/s,
   );
+});
+
+Deno.test("programs that may not load Dawn are told what each kind of them needs", async () => {
+  const how = "; run it, or install it, with -A; of a compiled file set WGCONV_DAWN to the " +
+    "index\\.js that `npm install webgpu@[\\d.]+` makes";
+  const kinds: [flags: string[], why: string][] = [
+    [[], ": this program may not start Deno, which downloads it"],
+    [["--allow-env"], ": this program may not start Deno, which downloads it"],
+    [["--allow-env", "--allow-run"], " from .*dawn\\.node: this program may not load native code"],
+  ];
+  const main = fileURLToPath(new URL("../../main.ts", import.meta.url));
+  for (const [flags, why] of kinds) {
+    const line = [
+      "run",
+      "--no-prompt",
+      "--allow-read",
+      ...flags,
+      main,
+      "devices",
+      "--backend",
+      "dawn",
+    ];
+    const { code, stderr } = await deno(line, {
+      env: { WGCONV_DAWN: why.includes("from") ? main : "" },
+    });
+    assert.equal(code, 3, stderr);
+    assert.match(stderr, new RegExp(`^wgconv: Cannot load Dawn${why}${how}`));
+  }
 });
 
 Deno.test("an addon in the cache that is not the pinned one is never loaded", async () => {
