@@ -1,8 +1,10 @@
 import assert from "#assert";
+import { dirname } from "node:path";
 import { encode } from "fast-png";
 import { FILTERS } from "../examples/web/filters.ts";
 import { offeredChoices, pictureProblem } from "../examples/web/offered.ts";
-import { DEFAULT_LIMITS, readNpy } from "../mod.ts";
+import { DEFAULT_LIMITS, readNpy, VERSION } from "../mod.ts";
+import { taskEnvironment } from "../tasks/environment.ts";
 import { findChromium, openPage, type Page } from "./chromium.ts";
 import { deno, ROOT, run, temporaryDirectory, wgconv } from "./cli.ts";
 import { pythonWith } from "./python.ts";
@@ -89,20 +91,47 @@ for (
   });
 }
 
-Deno.test("what the example workflow runs are commands and options of the program", async () => {
+/** The `run:` steps of a workflow, and the folder that they run in. */
+function stepsOf(workflow: string): { readonly folder: string; readonly runs: readonly string[] } {
+  const [, folder = "."] = /^ +working-directory: (\S+)$/m.exec(workflow) ?? [];
+  return { folder, runs: [...workflow.matchAll(/^ +run: (.+)$/gm)].map(([, line]) => line!) };
+}
+
+Deno.test("the example workflow runs in another repository, beside which it checks this one out", async () => {
   const workflow = await Deno.readTextFile(`${EXAMPLES}accuracy.yml`);
-  const commands = [...workflow.matchAll(/main\.ts (\w+)(.*)$/gm)];
-  assert.equal(commands.length, 1);
-  for (const [, name, rest] of commands) {
-    const { stdout, code } = await wgconv([name!, "--help"]);
-    assert.equal(code, 0);
-    const options = rest!.match(/--[a-z-]+/g) ?? [];
-    assert.ok(options.length >= 2);
-    for (const option of options) assert.ok(stdout.includes(` ${option} `), option);
-  }
-  const files = [...workflow.matchAll(/\b(check\.xml|failed)\b/g)].map(([name]) => name);
-  assert.ok(files.filter((name) => name === "check.xml").length >= 3);
-  assert.ok(files.filter((name) => name === "failed").length >= 2);
+  const checkouts = [...workflow.matchAll(/uses: actions\/checkout@v4\n +with:\n((?: {10}.*\n)+)/g)]
+    .map(([, said]) =>
+      Object.fromEntries([...said!.matchAll(/(\S+): (\S+)/g)].map(([, k, v]) => [k, v]))
+    );
+  const [own, program] = checkouts;
+  assert.equal(checkouts.length, 2);
+  assert.deepEqual([own!.repository, program!.ref], [undefined, `v${VERSION}`]);
+  const { folder, runs } = stepsOf(workflow);
+  assert.equal(folder, own!.path);
+  using workspace = temporaryDirectory();
+  const at = (name: string) => `${workspace.path}/${name}`;
+  await Deno.mkdir(at(folder));
+  // A project of its own, which has neither our dependencies nor our files.
+  await Deno.writeTextFile(at(`${folder}/deno.json`), '{ "workspace": ["./part"] }');
+  await Deno.mkdir(at(`${folder}/part`));
+  await Deno.writeTextFile(at(`${folder}/part/deno.json`), "{}");
+  await Deno.symlink(ROOT, at(program!.path!));
+  const [install, check, ...more] = runs;
+  assert.match(install!, /^sudo apt-get /);
+  assert.deepEqual(more, []);
+  const tiny = "--match pointwise --op fwd --layout nchw --algorithm direct";
+  const path = `${dirname(Deno.execPath())}:${Deno.env.get("PATH")}`;
+  const env = { ...taskEnvironment(), PATH: path };
+  const step = (line: string) => run("sh", ["-ec", line], { cwd: at(folder), env });
+  const good = await step(`${check} ${tiny}`);
+  assert.equal(good.code, 0, good.stderr);
+  assert.match(good.stdout, /1 case/);
+  const kept = [...workflow.matchAll(/^ +(?:report_paths: )?(\S+\/(?:check\.xml|failed\/?))$/gm)]
+    .map(([, file]) => file!);
+  assert.deepEqual(kept, [`${folder}/check.xml`, `${folder}/failed/`, `${folder}/check.xml`]);
+  assert.match(await Deno.readTextFile(at(kept[0]!)), /<testsuite /);
+  // A step that finds nothing to check fails.
+  assert.equal((await step(`${check} --match nothing_of_that_name`)).code, 2);
 });
 
 /** Runs a shell script with the program on its path as `wgconv`. */

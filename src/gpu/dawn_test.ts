@@ -69,6 +69,9 @@ Deno.test("programs that may not load Dawn are told what each kind of them needs
     [["--allow-env", "--allow-run"], " from .*dawn\\.node: this program may not load native code"],
   ];
   const main = fileURLToPath(new URL("../../main.ts", import.meta.url));
+  using folder = temporaryDirectory();
+  const addon = `${folder.path}/dawn.node`;
+  await Deno.writeTextFile(addon, "not Dawn");
   for (const [flags, why] of kinds) {
     const line = [
       "run",
@@ -81,7 +84,7 @@ Deno.test("programs that may not load Dawn are told what each kind of them needs
       "dawn",
     ];
     const { code, stderr } = await deno(line, {
-      env: { WGCONV_DAWN: why.includes("from") ? main : "" },
+      env: { WGCONV_DAWN: why.includes("from") ? addon : "" },
     });
     assert.equal(code, 3, stderr);
     assert.match(stderr, new RegExp(`^wgconv: Cannot load Dawn${why}${how}`));
