@@ -9,6 +9,7 @@ import { type ConvOptions, convOptions } from "./conv_options.ts";
 import { convFiles, filesOfPattern } from "./conv_many.ts";
 import { computeConv } from "./conv_stream.ts";
 import { commandWrites } from "./failure.ts";
+import { formData, formShape } from "./result_form.ts";
 import { printCase } from "./print_case.ts";
 import { proveOutputs } from "./outputs.ts";
 import { planningOptions, refuseLossScale } from "./problem_options.ts";
@@ -45,11 +46,13 @@ export function convCommand() {
       const { dtype, outDtype, fill = defaultFill(dtype) } = options;
       const asked = { ...opened, dtype, outDtype };
       const subject = convSubject(asked);
-      if (output !== undefined) await proveRoom(output, subject.result);
+      const { form } = opened;
+      const shape = formShape(form, subject.result.shape);
+      if (output !== undefined) await proveRoom(output, { ...subject.result, shape });
       const held = options.chunk === undefined && isHeld(subject, options);
       const files = held ? readAhead(subject, opened.files, { during }) : opened.files;
       const { computed: { record }, written } = await writeBeside(
-        { path: output, ...subject.result, force: options.force },
+        { path: output, ...subject.result, shape, force: options.force },
         during,
         (onResult) =>
           computeConv(asked, {
@@ -65,7 +68,7 @@ export function convCommand() {
             tuned: algorithm === "auto" && device === "gpu"
               ? readTuning(options.tuning)
               : undefined,
-            onResult,
+            onResult: (result) => onResult(formData(form, subject.result, result)),
             during,
           }, options),
       );

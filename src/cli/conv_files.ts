@@ -1,5 +1,6 @@
 import { InputRangeError, InputTypeError, isInputError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
+import { broadcastSource, broadcastsTo, permutedSource, reshapedSource } from "../npy/views.ts";
 import {
   type ConvProblem,
   type ConvTensor,
@@ -8,21 +9,27 @@ import {
 } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
-import { problemFromShapes } from "../problem/from_shapes.ts";
 import type { Layouts } from "../run/conv_subject.ts";
 import {
-  canonicalShape,
-  type FilterLayout,
+  convertedAxes,
+  type FileFilterLayout,
   filterLayoutFor,
   type Layout,
+  layoutAxes,
 } from "../tensor/layout.ts";
+import { elementCount } from "../tensor/tensor.ts";
+import { batchAxis, type LyingProblem, problemOfLying } from "./lying_shapes.ts";
 import type { ProblemOptions } from "./problem_options.ts";
+import type { ResultForm } from "./result_form.ts";
+import { shapeHint } from "./shape_hints.ts";
 
 /** A convolution, how its tensors lie, and the files they come from, if any. */
 export interface OpenedConv extends Layouts, Disposable {
   readonly problem: ConvProblem;
   readonly epilogue: Epilogue;
-  /** The operands' files; none of what is made. */
+  /** How the result lies in its file. */
+  readonly form: ResultForm;
+  /** The operands' files, as they are computed with; none of what is made. */
   readonly files: { readonly [which in ConvTensor | "bias" | "scale"]?: TensorSource };
 }
 
@@ -42,7 +49,7 @@ const FLAG = { input: "--input", filter: "--filter", gradOutput: "--grad-output"
  */
 export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
   const { op, layout } = options;
-  const filterLayout = options.filterLayout ?? filterLayoutFor(layout);
+  const fileLayout = options.filterLayout ?? filterLayoutFor(layout);
   if (op !== "fwd" && (options.bias || options.activation !== "none")) {
     throw new InputTypeError(`Cannot convolve: bias and activation belong to fwd, not to ${op}`);
   }
@@ -62,16 +69,24 @@ export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
   if (options.problem === undefined) {
     for (const which of operandTensors(op)) files[which] = await open(options[OPTION[which]]!);
   }
-  const problem = options.problem === undefined
-    ? problemOfFiles(options, files, layout, filterLayout)
-    : parseDescriptor(options.problem, op);
+  const { problem, batched = {} } = options.problem === undefined
+    ? problemOfFiles(options, files, fileLayout)
+    : { problem: parseDescriptor(options.problem, op) };
+  const rank = problem.filterSize.length;
+  let single = false;
+  for (const which of operandTensors(op)) {
+    const [file, shape] = [files[which], batched[which]];
+    if (file === undefined || shape!.length === file.shape.length) continue;
+    files[which] = reshapedSource(file, shape!);
+    single = true;
+  }
+  // Kernels take filters in the layouts that go with images.
+  const filterLayout = fileLayout === "rsck" ? filterLayoutFor(layout) : fileLayout;
+  if (files.filter && fileLayout !== filterLayout) {
+    files.filter = permutedSource(files.filter, convertedAxes(fileLayout, filterLayout, rank));
+  }
   for (const [name, file] of Object.entries({ bias, scale })) {
-    if (file && (file.shape.length !== 1 || file.shape[0] !== problem.outChannels)) {
-      throw new InputRangeError(
-        `Cannot convolve: ${name} has shape [${file.shape.join(", ")}], ` +
-          `expected [${problem.outChannels}], one value an output channel`,
-      );
-    }
+    if (file) files[name as "bias" | "scale"] = channelValues(name, file, problem, layout);
   }
   const kept = opened.move();
   return {
@@ -79,7 +94,12 @@ export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
     layout,
     filterLayout,
     epilogue,
-    files: { ...files, ...(bias ? { bias } : {}), ...(scale ? { scale } : {}) },
+    files,
+    form: op === "bwd-filter"
+      ? { axes: convertedAxes(filterLayout, fileLayout, rank) }
+      : single
+      ? { dropped: batchAxis(layout, rank) }
+      : {},
     [Symbol.dispose]: () => kept.dispose(),
   };
 }
@@ -149,90 +169,74 @@ function checkOptions(options: ProblemOptions): void {
   }
 }
 
-/** Layouts that are taken for each other. */
-const MIXED_UP = ["nchw", "nhwc"] as const;
-
 /**
- * The problem of the opened files.
+ * The problem of the opened files, and their sizes with a batch.
  *
- * @throws as {@linkcode problemFromShapes}, with the layout in which the files would fit, where there is one.
+ * @throws as {@linkcode problemOfLying}, with what may be wrong, where that is known.
  */
 function problemOfFiles(
   options: ProblemOptions,
   files: OpenedConv["files"],
-  layout: Layout,
-  filterLayout: FilterLayout,
-): ConvProblem {
-  try {
-    return problemInLayout(options, files, layout, filterLayout);
-  } catch (error) {
-    if (!isInputError(error)) throw error;
-    const others = MIXED_UP.flatMap((one) => {
-      const filter = filterLayoutFor(one);
-      return [
-        [one, filter, `--layout ${one}`],
-        [layout, filter, `--filter-layout ${filter}`],
-      ] as const;
-    });
-    const fits = others.find(([one, filter]) => isProblem(options, files, one, filter));
-    if (fits !== undefined) error.message += `; with ${fits[2]} these files fit`;
-    else if (isProblem(options, swapped(options.op, files), layout, filterLayout)) {
-      const flags = operandFlags(options.op).slice(0, 2).join(" and ");
-      error.message += `; are ${flags} swapped? So these files fit`;
-    }
-    throw error;
-  }
-}
-
-/** The operands' files, each in the other's place. */
-function swapped(op: Operation, files: OpenedConv["files"]): OpenedConv["files"] {
-  const [one, other] = operandTensors(op);
-  return { ...files, [one!]: files[other!], [other!]: files[one!] };
-}
-
-/** Whether files that lie so are those of a problem. */
-function isProblem(...lying: Parameters<typeof problemInLayout>): boolean {
-  try {
-    problemInLayout(...lying);
-    return true;
-  } catch (error) {
-    if (isInputError(error)) return false;
-    throw error;
-  }
-}
-
-/** The problem of files that lie so. */
-function problemInLayout(
-  options: ProblemOptions,
-  files: OpenedConv["files"],
-  layout: Layout,
-  filterLayout: FilterLayout,
-): ConvProblem {
-  const shapeOf = (which: ConvTensor) => {
-    const file = files[which];
-    if (!file) return undefined;
-    if (file.shape.length < 3 || file.shape.length > 5) {
-      throw new InputTypeError(
-        `Cannot convolve: ${file.path} has shape [${
-          file.shape.join(", ")
-        }], expected 3 to 5 axes ` +
-          `(${which === "filter" ? filterLayout : layout})`,
-      );
-    }
-    return canonicalShape(file.shape, which === "filter" ? filterLayout : layout);
-  };
-  const { op, inputSize, filterSize, stride, padding, dilation } = options;
-  const [input, filter, output] = [shapeOf("input"), shapeOf("filter"), shapeOf("output")];
-  return problemFromShapes({
+  filterLayout: FileFilterLayout,
+): LyingProblem {
+  const { op, layout, inputSize, filterSize, stride, padding, dilation } = options;
+  const shapes = Object.fromEntries(
+    operandTensors(op).map((which) => {
+      const { path, shape } = files[which]!;
+      // A single image of one spatial axis has two.
+      if (shape.length < (which === "filter" ? 3 : 2) || shape.length > 5) {
+        throw new InputTypeError(
+          `Cannot convolve: ${path} has shape [${shape.join(", ")}], expected 3 to 5 axes ` +
+            `(${which === "filter" ? filterLayout : layout})`,
+        );
+      }
+      return [which, shape];
+    }),
+  );
+  const asked = {
     op,
+    shapes,
+    layout,
+    filterLayout,
     groups: options.groups ?? 1,
-    ...(input ? { input } : {}),
-    ...(filter ? { filter } : {}),
-    ...(output ? { output } : {}),
     ...(inputSize ? { inputSize } : {}),
     ...(filterSize ? { filterSize } : {}),
     ...(stride ? { stride } : {}),
     ...(padding ? { padding } : {}),
     ...(dilation ? { dilation } : {}),
-  });
+  };
+  try {
+    return problemOfLying(asked);
+  } catch (error) {
+    if (isInputError(error)) error.message += shapeHint(asked, operandFlags(op).slice(0, 2));
+    throw error;
+  }
+}
+
+/**
+ * The values of output channels in a file: K in a row, or as NumPy broadcasts them to the output, as in [1, K, 1, 1]; or one for
+ * all.
+ */
+function channelValues(
+  name: string,
+  file: TensorSource,
+  { outChannels, outputSize }: ConvProblem,
+  layout: Layout,
+): TensorSource {
+  const { shape } = file;
+  const rank = outputSize.length;
+  const whole = layoutAxes(layout, rank).map((axis) => axis === 1 ? outChannels : 1);
+  // With fewer axes than an image has nothing else can be meant.
+  const row = shape.length <= rank && elementCount(shape) === outChannels &&
+    shape.every((size) => size === 1 || size === outChannels);
+  const fits = row || whole.length >= shape.length && broadcastsTo(shape, whole);
+  if (!fits) {
+    throw new InputRangeError(
+      `Cannot convolve: ${name} has shape [${shape.join(", ")}], expected [${outChannels}], ` +
+        `one value an output channel, [${whole.join(", ")}] as ${layout} broadcasts it, or [1]`,
+    );
+  }
+  return elementCount(shape) === 1
+    ? broadcastSource(reshapedSource(file, [1]), [outChannels])
+    : reshapedSource(file, [outChannels]);
 }

@@ -13,6 +13,7 @@ import type { ConvOptions } from "./conv_options.ts";
 import { computeConv, type ComputedConv } from "./conv_stream.ts";
 import { commandWrites, oneSentence } from "./failure.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
+import { formData, formShape } from "./result_form.ts";
 import { printer, reporter, sayFailed } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { planningOptions } from "./problem_options.ts";
@@ -275,8 +276,10 @@ async function convolveFile(
   if (done.result === undefined) {
     if (!passed) await Deno.remove(output);
   } else if (passed) {
-    const { dtype, shape } = subject.result;
-    await writeNpy(output, tensor(dtype, shape, done.result));
+    const { result } = subject;
+    const shape = formShape(opened.form, result.shape);
+    const data = formData(opened.form, result, done.result);
+    await writeNpy(output, tensor(result.dtype, shape, data));
   }
   return done;
 }

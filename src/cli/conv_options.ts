@@ -14,7 +14,8 @@ const CHUNK_HELP =
 
 const EXAMPLES = `
 Shapes follow --layout: nchw takes X as N,C,H,W and W as K,C/g,R,S; nhwc N,H,W,C and K,R,S,C/g;
-chwn C,H,W,N and C/g,R,S,K. One and three spatial axes work alike. Any dtype is read and rounded
+chwn C,H,W,N and C/g,R,S,K. One and three spatial axes work alike. Filters of TensorFlow and JAX, R,S,C/g,K,
+are --filter-layout rsck. A single image needs no batch axis; a bias is [K], [1], or as NumPy broadcasts it. Any dtype is read and rounded
 to --dtype; on the way to i8 it loses its fraction, and what does not fit is refused.
 A path may be file.npz:member, or - for stdin and stdout. An archive that a result becomes a member of
 keeps its others.
@@ -23,6 +24,7 @@ Examples:
   wgconv conv --input x.npy --filter w.npy --output y.npy --stride 2 --padding 1
   wgconv conv --input a.npz:x --filter a.npz:w --output a.npz:y
   wgconv conv --input x.npy --filter w.npy --bias b.npy --activation relu --layout nhwc
+  wgconv conv --input x.npy --filter w.npy --layout nhwc --filter-layout rsck --stride 2 --padding same
   wgconv conv --input x.npy --filter w.npy --layout nhwc --dtype i8 --out-dtype i8 --scale 0.01
   wgconv conv --op bwd-data --grad-output dy.npy --filter w.npy --stride 2 --input-size 32,32
   wgconv conv --op bwd-filter --input x.npy --grad-output dy.npy --output dw.npy

@@ -6,7 +6,7 @@ import type { CaseRecord } from "../report/record.ts";
 import type { ConvAsked } from "../run/conv_subject.ts";
 import { type BatchCut, type BatchedSubject, batchedSubject, cutBatch } from "../run/cut_batch.ts";
 import type { Executor } from "../run/executor.ts";
-import { type OperandFiles, runStream, type StreamJob } from "../run/run_stream.ts";
+import { type OperandFiles, runStream, type StreamJob, type TakePart } from "../run/run_stream.ts";
 import { runSubject } from "../run/run_subject.ts";
 import type { HostData } from "../run/subject.ts";
 import { untimed } from "../run/timeline.ts";
@@ -14,6 +14,7 @@ import { dtypeBytes } from "../tensor/dtype.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { type Computation, withExecutor } from "./compute.ts";
 import type { ConvOptions } from "./conv_options.ts";
+import { formData, formShape, type ResultForm } from "./result_form.ts";
 
 /** A convolution that ran; one that ran in chunks has written its result. */
 export interface ComputedConv {
@@ -36,7 +37,7 @@ const LEAST_RUN = 64 * 2 ** 10;
  * @throws as `compute()`; {RangeError} where chunks would be read or written in pieces of less than 64 KiB.
  */
 export function computeConv(
-  asked: ConvAsked,
+  asked: ConvAsked & { readonly form: ResultForm },
   computation: ConvComputation,
   options: ConvOptions,
 ): Promise<ComputedConv> {
@@ -54,7 +55,7 @@ export function computeConv(
     const { output } = options;
     refuseScatteredOutput(subject, cut, output);
     const stream = { ...job, subject, cut, source: computation.source, onProgress: timeLeft(show) };
-    return { record: await during("chunks", () => runInto(executor, stream, options)) };
+    return { record: await during("chunks", () => runInto(executor, stream, asked.form, options)) };
   });
 }
 
@@ -77,13 +78,23 @@ function cutOn(
 async function runInto(
   executor: Executor,
   job: StreamJob,
+  form: ResultForm,
   { output, force }: Pick<ConvOptions, "output" | "force">,
 ): Promise<CaseRecord> {
   if (output === undefined) return await runStream(executor, job);
   const { whole, axis, summed } = job.subject;
   let record: CaseRecord;
-  await writeNpyParts(output, { ...whole.result, axis: summed ? 0 : axis }, async (take) => {
-    record = await runStream(executor, { ...job, take });
+  const { result } = whole;
+  const file = { ...result, shape: formShape(form, result.shape), axis: summed ? 0 : axis };
+  await writeNpyParts(output, file, async (take) => {
+    // What is summed comes whole; of what is cut nothing is permuted.
+    const inFile: TakePart = (data, part) => {
+      const size = file.shape[file.axis]!;
+      return summed
+        ? take(formData(form, result, data), { first: 0, count: size, size })
+        : take(data, part);
+    };
+    record = await runStream(executor, { ...job, take: inFile });
   }, { replace: force ?? false });
   return record!;
 }

@@ -76,7 +76,6 @@ const WORDS: Readonly<Record<string, string | readonly string[]>> = {
   hwcn: "rsck",
   // Paddings.
   "same-upper": "same",
-  notset: "valid",
   // Algorithms.
   wino: "winograd2d",
   winograd: "winograd2d",

@@ -4,7 +4,7 @@ import { InputTypeError } from "../errors.ts";
 import { Command } from "#cli-types";
 import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
-import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
+import { FILE_FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { DEVICE_MODEL_HELP, deviceOption, parseDeviceModel } from "./device_model.ts";
 import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
@@ -34,7 +34,7 @@ export function problemCommand(name: string) {
     .option("--input <file>", "activations X, for fwd and bwd-filter")
     .option("--filter <file>", "filter W, for fwd and bwd-data")
     .option("--grad-output <file>", "gradient dY of the output, for bwd-data and bwd-filter")
-    .option("--bias <file>", "K values added to the output (fwd)")
+    .option("--bias <file>", "K values added to the output, or one (fwd)")
     .option("--problem <descriptor>", "seeded data of this problem in place of files")
     .option("--fill <kind>", `data of --problem: ${FILL_KINDS.join(", ")}`, oneOf(FILL_KINDS))
     .option("--seed <n>", "seed of made data and of samples", wholeNumber(0), 1)
@@ -56,8 +56,8 @@ export function problemCommand(name: string) {
     .option("--layout <name>", LAYOUTS.join(", "), oneOf(LAYOUTS, LAYOUT_ALIASES), "nchw" as const)
     .option(
       "--filter-layout <name>",
-      `${FILTER_LAYOUTS.join(", ")}; default goes with --layout`,
-      oneOf(FILTER_LAYOUTS, LAYOUT_ALIASES),
+      `${FILE_FILTER_LAYOUTS.join(", ")} (TensorFlow's and JAX's HWIO); default goes with --layout`,
+      oneOf(FILE_FILTER_LAYOUTS, LAYOUT_ALIASES),
     )
     .option(
       "--algorithm <name>",

@@ -1,7 +1,7 @@
 import { Command } from "#cli-types";
 import { type DType, DTYPES } from "../tensor/dtype.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
-import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
+import { FILE_FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { EXIT } from "../errors.ts";
 import { ExitCode } from "./failure.ts";
 import { printer, reporter } from "./output.ts";
@@ -40,13 +40,14 @@ Examples:
   wgconv tensor info weights.npz:conv1 --json`;
 
 const CONVERT_EXAMPLES = `
-The layouts serve one to three spatial axes alike: nchw is ncw and ncdhw too. Floats round to
+The layouts serve one to three spatial axes alike: nchw is ncw and ncdhw too. Filters of TensorFlow and
+JAX (HWIO) are rsck. Floats round to
 nearest even; on the way to integers they lose their fraction, and what does not fit is refused.
 
 Examples:
   wgconv tensor convert x.npy half.npy --dtype f16
   wgconv tensor convert x.npy y.npy --from-layout nchw --to-layout nhwc
-  wgconv tensor convert w.npy - --from-layout kcrs --to-layout crsk > w_crsk.npy`;
+  wgconv tensor convert w.npy - --from-layout rsck --to-layout krsc > w_krsc.npy`;
 
 const DIFF_EXAMPLES = `
 GOT is compared with REFERENCE in FP64. Exit 1: relative L2 error beyond --max-rel-l2, or NaN or
@@ -111,7 +112,7 @@ function infoCommand() {
 }
 
 function convertCommand() {
-  const layouts = [...LAYOUTS, ...FILTER_LAYOUTS];
+  const layouts = [...LAYOUTS, ...FILE_FILTER_LAYOUTS];
   return new Command("convert")
     .description("Convert a tensor's dtype, layout or file format.")
     .argument("<in>", "the tensor to read")

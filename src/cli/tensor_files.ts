@@ -6,8 +6,8 @@ import { type DType, dtypeBytes } from "../tensor/dtype.ts";
 import { type FillKind, fillTensor } from "../tensor/fill.ts";
 import {
   convertLayout,
-  FILTER_LAYOUTS,
-  type FilterLayout,
+  FILE_FILTER_LAYOUTS,
+  type FileFilterLayout,
   type Layout,
   LAYOUTS,
 } from "../tensor/layout.ts";
@@ -60,8 +60,8 @@ export async function convertTensor(
   path: string,
   { dtype, fromLayout, toLayout, force }: {
     readonly dtype?: DType | undefined;
-    readonly fromLayout?: Layout | FilterLayout | undefined;
-    readonly toLayout?: Layout | FilterLayout | undefined;
+    readonly fromLayout?: Layout | FileFilterLayout | undefined;
+    readonly toLayout?: Layout | FileFilterLayout | undefined;
     readonly force?: boolean | undefined;
   },
 ): Promise<Written & { readonly layout?: string | undefined }> {
@@ -84,10 +84,10 @@ export async function convertTensor(
 function checkLayouts(
   path: string,
   shape: readonly number[],
-  from: Layout | FilterLayout,
-  to: Layout | FilterLayout,
+  from: Layout | FileFilterLayout,
+  to: Layout | FileFilterLayout,
 ): void {
-  const families: readonly (readonly string[])[] = [LAYOUTS, FILTER_LAYOUTS];
+  const families: readonly (readonly string[])[] = [LAYOUTS, FILE_FILTER_LAYOUTS];
   if (!families.some((family) => family.includes(from) && family.includes(to))) {
     throw new InputTypeError(
       `Cannot convert ${path}: ${from} and ${to} are not both layouts of activations, or of filters`,

@@ -93,7 +93,7 @@ export function problemFromShapes(init: ShapesInit): ConvProblem {
     if (filter[1]! * groups !== input[1]) {
       throw new InputRangeError(
         `Cannot convolve: filter has ${filter[1]} input channels, ` +
-          `input has ${input[1]} (groups = ${groups})` + groupsThatFit(input[1]!, filter),
+          `input has ${input[1]} (groups = ${groups})`,
       );
     }
     const { padding } = init;
@@ -200,13 +200,6 @@ function endedBefore(
     return more >= step && more < dilation[axis]! ? endBefore(more, end, step) : end;
   });
   return { paddingBegin, paddingEnd: ends };
-}
-
-/** Groups with which the channels would agree, for a message; empty where there are none. */
-function groupsThatFit(inChannels: number, [outChannels, each]: readonly number[]): string {
-  const groups = inChannels / each!;
-  const fits = groups > 1 && Number.isInteger(groups) && outChannels! % groups === 0;
-  return fits ? `, with ${groups} groups they agree` : "";
 }
 
 interface Operand {

@@ -21,8 +21,7 @@ Deno.test("problemFromShapes() says which channels disagree", () => {
     () => problemFromShapes({ op: "fwd", input: [1, 32, 8, 8], filter: [4, 16, 3, 3], groups: 1 }),
     {
       name: "RangeError",
-      message: "Cannot convolve: filter has 16 input channels, input has 32 (groups = 1), " +
-        "with 2 groups they agree",
+      message: "Cannot convolve: filter has 16 input channels, input has 32 (groups = 1)",
     },
   );
 });

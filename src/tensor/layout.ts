@@ -11,13 +11,18 @@ export type Layout = "nchw" | "nhwc" | "chwn";
 /** Order of the axes of a filter: K output channels, C input channels of a group, R S the spatial axes. */
 export type FilterLayout = "kcrs" | "krsc" | "crsk";
 
+/** Order of the axes of a filter in a file: `rsck` is TensorFlow's and JAX's HWIO, which is brought to one of the others to be run. */
+export type FileFilterLayout = FilterLayout | "rsck";
+
 /** All three, in the order of help texts. */
 export const LAYOUTS: readonly Layout[] = ["nchw", "nhwc", "chwn"];
 /** All three; each goes with the layout at its place in `LAYOUTS`. */
 export const FILTER_LAYOUTS: readonly FilterLayout[] = ["kcrs", "krsc", "crsk"];
+/** Those, and what is read and written too. */
+export const FILE_FILTER_LAYOUTS: readonly FileFilterLayout[] = [...FILTER_LAYOUTS, "rsck"];
 
 /** The names with as many spatial axes as a tensor of one or three has. */
-export const LAYOUT_ALIASES: Readonly<Record<string, Layout | FilterLayout>> = {
+export const LAYOUT_ALIASES: Readonly<Record<string, Layout | FileFilterLayout>> = {
   ncw: "nchw",
   nwc: "nhwc",
   cwn: "chwn",
@@ -30,6 +35,8 @@ export const LAYOUT_ALIASES: Readonly<Record<string, Layout | FilterLayout>> = {
   kctrs: "kcrs",
   ktrsc: "krsc",
   ctrsk: "crsk",
+  sck: "rsck",
+  trsck: "rsck",
 };
 
 /** The filter layout that goes with an activation layout (DESIGN.md, Vocabulary). */
@@ -43,8 +50,8 @@ export function filterLayoutFor(layout: Layout): FilterLayout {
  *
  * @throws {RangeError} for what is no layout.
  */
-export function layoutAxes(layout: Layout | FilterLayout, spatialRank: number): number[] {
-  expectWord("Cannot lay out a tensor", "layout", layout, [...LAYOUTS, ...FILTER_LAYOUTS]);
+export function layoutAxes(layout: Layout | FileFilterLayout, spatialRank: number): number[] {
+  expectWord("Cannot lay out a tensor", "layout", layout, [...LAYOUTS, ...FILE_FILTER_LAYOUTS]);
   const spatial = Array.from({ length: spatialRank }, (_, axis) => 2 + axis);
   switch (layout) {
     case "nchw":
@@ -56,13 +63,15 @@ export function layoutAxes(layout: Layout | FilterLayout, spatialRank: number): 
     case "chwn":
     case "crsk":
       return [1, ...spatial, 0];
+    case "rsck":
+      return [...spatial, 1, 0];
   }
 }
 
 /** Shape in memory order of a tensor whose canonical shape is [N, C, spatial...] (or [K, C, spatial...]). */
 export function shapeInLayout(
   canonical: readonly number[],
-  layout: Layout | FilterLayout,
+  layout: Layout | FileFilterLayout,
 ): number[] {
   return layoutAxes(layout, canonical.length - 2).map((axis) => canonical[axis]!);
 }
@@ -70,7 +79,7 @@ export function shapeInLayout(
 /** Canonical shape [N, C, spatial...] of a tensor that lies in memory as `shape` in `layout`. */
 export function canonicalShape(
   shape: readonly number[],
-  layout: Layout | FilterLayout,
+  layout: Layout | FileFilterLayout,
 ): number[] {
   const canonical = new Array<number>(shape.length);
   layoutAxes(layout, shape.length - 2).forEach((axis, place) => canonical[axis] = shape[place]!);
@@ -80,7 +89,7 @@ export function canonicalShape(
 /** Strides in elements, one per canonical axis, of a tensor with canonical shape `canonical` in `layout`. */
 export function stridesInLayout(
   canonical: readonly number[],
-  layout: Layout | FilterLayout,
+  layout: Layout | FileFilterLayout,
 ): number[] {
   const memory = rowMajorStrides(shapeInLayout(canonical, layout));
   const strides = new Array<number>(canonical.length);
@@ -130,12 +139,20 @@ export function permute<D extends DType>(source: Tensor<D>, axes: readonly numbe
  * assert.deepEqual([...data], [1, 10, 2, 20]);
  * ```
  */
-export function convertLayout<D extends DType, L extends Layout | FilterLayout>(
+export function convertLayout<D extends DType, L extends Layout | FileFilterLayout>(
   source: Tensor<D>,
   from: L,
   to: L,
 ): Tensor<D> {
-  const spatialRank = source.shape.length - 2;
+  return permute(source, convertedAxes(from, to, source.shape.length - 2));
+}
+
+/** Axis permutation from one layout to another: axis i of the one that is made is axis `axes[i]` of the other. */
+export function convertedAxes<L extends Layout | FileFilterLayout>(
+  from: L,
+  to: L,
+  spatialRank: number,
+): number[] {
   const places = layoutAxes(from, spatialRank);
-  return permute(source, layoutAxes(to, spatialRank).map((axis) => places.indexOf(axis)));
+  return layoutAxes(to, spatialRank).map((axis) => places.indexOf(axis));
 }
