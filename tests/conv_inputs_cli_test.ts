@@ -1,6 +1,6 @@
 /** Shapes and layouts of files that people have, by `wgconv conv` on the CPU. */
 import assert from "#assert";
-import { join } from "#path";
+import { join } from "node:path";
 import { readNpy, writeNpy } from "../src/npy/mod.ts";
 import { fillTensor } from "../src/tensor/fill.ts";
 import { convertLayout, type FileFilterLayout, type Layout } from "../src/tensor/layout.ts";
