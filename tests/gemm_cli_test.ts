@@ -161,7 +161,9 @@ Deno.test("wgconv gemm says in one sentence what does not fit, and writes nothin
   const { path } = temporary;
   const a = await file(path, "a", [3, 2], [1, 2, 3, 4, 5, 6]);
   const b = await file(path, "b", [2, 4], [1, 2, 3, 4, 5, 6, 7, 8]);
-  const batch = await file(path, "batch", [1, 2, 4], [1, 2, 3, 4, 5, 6, 7, 8]);
+  const pair = await file(path, "pair", [2, 1, 2], [1, 2, 3, 4]);
+  const three = await file(path, "three", [3, 2, 1], [1, 2, 3, 4, 5, 6]);
+  const row = await file(path, "row", [2], [1, 2]);
   const y = `${path}/y.npy`;
   const suite = `${path}/s.txt`;
   await Deno.writeTextFile(suite, "3 4 5\n");
@@ -169,10 +171,23 @@ Deno.test("wgconv gemm says in one sentence what does not fit, and writes nothin
   const cases: [string[], RegExp][] = [
     [[], /it takes --a and --b, or --size or --suite/],
     [[...files, "--transpose", "tn"], /op\(A\) is 2 x 3, op\(B\) is 2 x 4 \(transposes tn\)\n/],
-    [["--a", a, "--b", batch], /A has no batch axis, B has a batch of 1\n/],
-    [[...files, "--bias", a], /the column bias has shape \[3, 2\], expected \[4\]\n/],
-    [[...files, "--c", a], /C has shape \[3, 2\], expected \[3, 4\]\n/],
-    [[...files, "--residual", a], /the residual has shape \[3, 2\], expected \[3, 4\]\n/],
+    [
+      ["--a", pair, "--b", three],
+      /A has a batch of \[2\], B of \[3\], expected the same sizes, or 1 where a matrix meets all/,
+    ],
+    [["--a", row, "--b", b], /A \(.*row.npy\) has shape \[2\], expected 2 axes, or more with the/],
+    [
+      [...files, "--bias", a],
+      /the column bias has shape \[3, 2\], expected \[4\], \[1, 4\] or \[1\]\n/,
+    ],
+    [
+      [...files, "--c", a],
+      /C has shape \[3, 2\], expected \[3, 4\], or what NumPy broadcasts to it\n/,
+    ],
+    [
+      [...files, "--residual", a],
+      /the residual has shape \[3, 2\], expected \[3, 4\], or what NumPy/,
+    ],
     [[...files, "--beta", "1"], /beta is 1, but there is no --c\n/],
     [[...files, "--bias-side", "row"], /--bias-side says where --bias lies, but there is none\n/],
     [[...files, "--residual"], /--residual names no file\n/],

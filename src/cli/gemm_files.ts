@@ -1,5 +1,6 @@
 import { InputRangeError, InputTypeError, placedError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
+import { broadcastSource, broadcastsTo } from "../npy/views.ts";
 import {
   gemmOperands,
   type GemmProblem,
@@ -9,6 +10,7 @@ import {
 } from "../problem/gemm_problem.ts";
 import { checkGemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import { parseGemm } from "../problem/gemm_suite.ts";
+import { elementCount } from "../tensor/tensor.ts";
 import type { GemmOptions } from "./gemm_options.ts";
 
 /** What `wgconv gemm` works on: a product, and the files its operands come from, if any. */
@@ -21,6 +23,11 @@ export interface OpenedGemm extends Disposable {
 }
 
 type FileOperand = "a" | "b" | "c" | "bias" | "residual";
+
+/** Files of operands. */
+type OperandFiles =
+  & { readonly [which in FileOperand]?: TensorSource }
+  & Record<"a" | "b", TensorSource>;
 
 const DOING = "Cannot multiply";
 
@@ -58,16 +65,15 @@ export async function openGemm(options: GemmOptions): Promise<OpenedGemm> {
     const path = options[which];
     if (typeof path === "string") files[which] = opened.use(await openNpy(path));
   }
-  const problem = problemOfFiles(options, files as typeof files & Record<"a" | "b", TensorSource>);
+  const { problem, shape, operands } = productOfFiles(options, files as OperandFiles);
   const reads = gemmOperands(problem) as FileOperand[];
   const stdin = reads.filter((which) => options[which] === "-");
   if (stdin.length > 1) throw new InputTypeError(`${DOING}: only one file can come from stdin`);
-  const batched = files.a!.shape.length === 3;
   const kept = opened.move();
   return {
     problem,
-    files: Object.fromEntries(reads.map((which) => [which, files[which]])),
-    shape: [...(batched ? [problem.batch] : []), problem.m, problem.n],
+    files: Object.fromEntries(reads.map((which) => [which, operands[which]])),
+    shape,
     [Symbol.dispose]: () => kept.dispose(),
   };
 }
@@ -129,11 +135,15 @@ function epilogueOf(options: GemmOptions): Epilogue {
   };
 }
 
-/** The product of the opened files. */
-function problemOfFiles(
-  options: GemmOptions,
-  files: { readonly [which in FileOperand]?: TensorSource } & Record<"a" | "b", TensorSource>,
-): GemmProblem {
+/** A product of files, its result's sizes, and the operands as it reads them. */
+interface FileProduct {
+  readonly problem: GemmProblem;
+  readonly shape: readonly number[];
+  readonly operands: OperandFiles;
+}
+
+/** The product of the opened files. Their batches are broadcast as `numpy.matmul` does it. */
+function productOfFiles(options: GemmOptions, files: OperandFiles): FileProduct {
   const transpose: Transpose = options.transpose ?? "nn";
   const a = matrix("A", files.a);
   const b = matrix("B", files.b);
@@ -144,56 +154,84 @@ function problemOfFiles(
       `${DOING}: op(A) is ${m} x ${depth}, op(B) is ${k} x ${n} (transposes ${transpose})`,
     );
   }
-  if (a.batch !== b.batch) {
-    throw new InputRangeError(
-      `${DOING}: A has ${batchText(a.batch)}, B has ${batchText(b.batch)}`,
-    );
-  }
+  const batch = broadcastBatch(a.batch, b.batch);
   if (options.biasSide !== undefined && files.bias === undefined) {
     throw new InputTypeError(`${DOING}: --bias-side says where --bias lies, but there is none`);
   }
-  const problem = gemmProblem({
-    m,
-    n,
-    k,
-    batch: a.batch ?? 1,
-    transpose,
-    ...epilogueOf(options),
-  });
+  const epilogue = epilogueOf(options);
+  const count = elementCount(batch);
+  // Matrices that meet the same B are one with all of their rows.
+  const joined = count > 1 && elementCount(b.batch) === 1 && transpose[0] === "n" &&
+    epilogue.bias !== "row";
+  const sizes = joined ? { m: count * m, batch: 1 } : { m, batch: count };
+  const problem = gemmProblem({ ...sizes, n, k, transpose, ...epilogue });
   checkGemmArithmetic(problem, options);
-  const result = [...(a.batch === undefined ? [] : [a.batch]), m, n];
-  expectShape("C", files.c, result);
-  expectShape("the residual", files.residual, result);
-  expectShape(`the ${problem.bias} bias`, files.bias, gemmShape(problem, "bias"));
-  return problem;
+  const shape = [...batch, m, n];
+  const { c, residual, bias } = files;
+  return {
+    problem,
+    shape,
+    operands: {
+      a: repeated(files.a, [...batch, a.rows, a.columns]),
+      b: joined ? files.b : repeated(files.b, [...batch, b.rows, b.columns]),
+      ...(c && { c: broadcast("C", c, shape) }),
+      ...(residual && { residual: broadcast("the residual", residual, shape) }),
+      ...(bias && { bias: sideValues(bias, problem) }),
+    },
+  };
 }
 
 /** Sizes of a matrix, or of a batch of them, as it lies in memory. */
 function matrix(name: string, { path, shape }: TensorSource) {
-  if (shape.length !== 2 && shape.length !== 3) {
+  if (shape.length < 2) {
     throw new InputTypeError(
       `${DOING}: ${name} (${path}) has shape [${shape.join(", ")}], ` +
-        "expected 2 axes, or 3 with the batch first",
+        "expected 2 axes, or more with the batch in front; a vector is one row or one column",
     );
   }
   const [rows, columns] = shape.slice(-2) as [number, number];
-  return { rows, columns, batch: shape.length === 3 ? shape[0] : undefined };
+  return { rows, columns, batch: shape.slice(0, -2) };
 }
 
-function batchText(batch: number | undefined): string {
-  return batch === undefined ? "no batch axis" : `a batch of ${batch}`;
+/** The axes of a batch that two of them fill. */
+function broadcastBatch(a: readonly number[], b: readonly number[]): number[] {
+  const length = Math.max(a.length, b.length);
+  const sizes = [a, b].map((own) => [...new Array<number>(length - own.length).fill(1), ...own]);
+  const batch = sizes[0]!.map((size, axis) => size === 1 ? sizes[1]![axis]! : size);
+  if (!broadcastsTo(a, batch) || !broadcastsTo(b, batch)) {
+    throw new InputRangeError(
+      `${DOING}: A has a batch of [${a.join(", ")}], B of [${b.join(", ")}], ` +
+        "expected the same sizes, or 1 where a matrix meets all of the other's",
+    );
+  }
+  return batch;
 }
 
-function expectShape(
-  name: string,
-  file: TensorSource | undefined,
-  expected: readonly number[],
-): void {
-  if (
-    !file || (file.shape.length === expected.length &&
-      file.shape.every((size, axis) => size === expected[axis]))
-  ) return;
+/** A file whose tensor fills a shape, each element once where it has them all. */
+function repeated(file: TensorSource, shape: readonly number[]): TensorSource {
+  return elementCount(file.shape) === elementCount(shape) ? file : broadcastSource(file, shape);
+}
+
+function broadcast(name: string, file: TensorSource, shape: readonly number[]): TensorSource {
+  if (broadcastsTo(file.shape, shape)) return repeated(file, shape);
   throw new InputRangeError(
-    `${DOING}: ${name} has shape [${file.shape.join(", ")}], expected [${expected.join(", ")}]`,
+    `${DOING}: ${name} has shape [${file.shape.join(", ")}], expected [${shape.join(", ")}], ` +
+      "or what NumPy broadcasts to it",
+  );
+}
+
+/** The values of a bias: a row or a column of them, or one for all. */
+function sideValues(file: TensorSource, problem: GemmProblem): TensorSource {
+  const { bias, m, n } = problem;
+  const own = file.shape;
+  const expected = gemmShape(problem, "bias");
+  const lying = bias === "row" ? [m, 1] : [1, n];
+  const fits = own.length < 2 ? broadcastsTo(own, expected) : broadcastsTo(own, lying);
+  if (fits) return repeated(file, expected);
+  throw new InputRangeError(
+    `${DOING}: the ${bias} bias has shape [${own.join(", ")}], expected [${
+      expected.join(", ")
+    }], ` +
+      `[${lying.join(", ")}] or [1]`,
   );
 }

@@ -41,7 +41,9 @@ const OFF = named(false);
 
 const EXAMPLES = `
 D = activation(alpha·op(A)·op(B) + beta·C + bias) + residual. Matrices are row-major; op(A) is m x k,
-op(B) k x n; --transpose tn says that A is stored k x m. Inputs with three axes are a batch of products.
+op(B) k x n; --transpose tn says that A is stored k x m. Axes before the last two are a batch of
+products, broadcast as numpy.matmul does it: one matrix may meet a batch of others. C and the residual are
+broadcast to the result, a bias is one value a column (or row), or one for all.
 Any dtype is read and rounded to --dtype. A path may be file.npz:member, or - for stdin and stdout.
 With --size, --bias-side, --residual and a --beta other than 0 make operands of their own.
 i8 products are exact: C, bias, residual and result are i32, alpha and beta whole numbers. What may
