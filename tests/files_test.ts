@@ -265,7 +265,7 @@ Deno.test({
     await writeNpy(at("w"), tensor("f32", [1, 1, 3, 3], new Float32Array(9).fill(1)));
     // Winograd spreads the infinity over a tile, which the check reports.
     const conv = 'deno main.ts conv --input "$1" --filter "$2" --check full --output "$3" ' +
-      "--algorithm winograd2d-nonfused";
+      "--algorithm winograd2d-nonfused --force";
     const check = `deno tests/faults.ts "$1" check --op fwd --layout nhwc --algorithm ` +
       `implicit-gemm --match normal_3x3`;
     const lines: [string, string[], number][] = [

@@ -1,6 +1,6 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import type { TensorSource } from "../npy/mod.ts";
-import { writeNpyParts } from "../npy/mod.ts";
+import { fileDType, writeNpyParts } from "../npy/mod.ts";
 import { canSeek } from "../npy/write.ts";
 import type { CaseRecord } from "../report/record.ts";
 import type { ConvAsked } from "../run/conv_subject.ts";
@@ -115,8 +115,10 @@ function refuseShortRuns(
   { images }: BatchCut,
   { layout, filterLayout }: ConvOptions,
 ): void {
-  const { runBytes, shape, dtype } = file.part(axis, 0, images);
-  if (runBytes >= LEAST_RUN || runBytes === elementCount(shape) * dtypeBytes(dtype)) return;
+  const { runBytes, shape } = file.part(axis, 0, images);
+  if (runBytes >= LEAST_RUN || runBytes === elementCount(shape) * dtypeBytes(fileDType(file))) {
+    return;
+  }
   const { path } = file;
   const [options, then] = file.header?.fortranOrder ? ["", ""] : [
     ` --from-layout ${layout} --to-layout nchw`,

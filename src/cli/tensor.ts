@@ -1,10 +1,11 @@
 import { Command } from "#cli-types";
-import { type DType, DTYPES } from "../tensor/dtype.ts";
+import { FILE_DTYPES, type FileDType } from "../tensor/dtype.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { FILE_FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { EXIT } from "../errors.ts";
 import { ExitCode } from "./failure.ts";
 import { printer, reporter } from "./output.ts";
+import { AS_DTYPES, AS_HELP } from "./as_option.ts";
 import { FORCE_HELP } from "./outputs.ts";
 import { PICTURE_LAYOUTS } from "./tensor_picture.ts";
 import { parseNumber, parseRange, parseShape } from "./tensor_values.ts";
@@ -41,11 +42,14 @@ Examples:
 
 const CONVERT_EXAMPLES = `
 The layouts serve one to three spatial axes alike: nchw is ncw and ncdhw too. Filters of TensorFlow and
-JAX (HWIO) are rsck. Floats round to
-nearest even; on the way to integers they lose their fraction, and what does not fit is refused.
+JAX (HWIO) are rsck. Floats round to nearest even; on the way to integers they lose their fraction, and
+what does not fit is refused. bf16 is written as ml_dtypes does, <V2:
+np.load(...).view(ml_dtypes.bfloat16) has it.
 
 Examples:
   wgconv tensor convert x.npy half.npy --dtype f16
+  wgconv tensor convert x.npy brain.npy --dtype bf16
+  wgconv tensor convert torch_uint16.npy x.npy --as bf16 --dtype f32
   wgconv tensor convert x.npy y.npy --from-layout nchw --to-layout nhwc
   wgconv tensor convert w.npy - --from-layout rsck --to-layout krsc > w_krsc.npy`;
 
@@ -85,7 +89,7 @@ function makeCommand() {
     .argument("<out>", "the .npy file to write, or file.npz:member")
     .requiredOption("--shape <sizes>", "sizes such as 1,3,8,8; scalar for none", parseShape)
     .option("--fill <kind>", FILL_KINDS.join(", "), oneOf(FILL_KINDS), "uniform01" as const)
-    .option("--dtype <name>", DTYPES.join(", "), oneOf(DTYPES), "f32" as DType)
+    .option("--dtype <name>", FILE_DTYPES.join(", "), oneOf(FILE_DTYPES), "f32" as FileDType)
     .option("--seed <n>", "a whole number", wholeNumber(0), 1)
     .option("--force", FORCE_HELP)
     .option("--json", "print a JSON object")
@@ -117,7 +121,8 @@ function convertCommand() {
     .description("Convert a tensor's dtype, layout or file format.")
     .argument("<in>", "the tensor to read")
     .argument("<out>", "the .npy file to write, or file.npz:member")
-    .option("--dtype <name>", DTYPES.join(", "), oneOf(DTYPES))
+    .option("--dtype <name>", FILE_DTYPES.join(", "), oneOf(FILE_DTYPES))
+    .option("--as <name>", AS_HELP, oneOf(AS_DTYPES))
     .option("--from-layout <layout>", layouts.join(", "), oneOf(layouts, LAYOUT_ALIASES))
     .option("--to-layout <layout>", "a layout of the same kind", oneOf(layouts, LAYOUT_ALIASES))
     .option("--force", FORCE_HELP)
@@ -135,11 +140,12 @@ function diffCommand() {
     .argument("<got>", "the tensor to judge")
     .argument("<reference>", "the tensor to judge it by")
     .option("--max-rel-l2 <error>", "largest relative L2 error to pass", parseNumber, 1e-5)
+    .option("--as <name>", AS_HELP, oneOf(AS_DTYPES))
     .option("--json", "print a JSON object")
     .addHelpText("after", DIFF_EXAMPLES)
-    .action(async (got, reference, { maxRelL2, json }) => {
+    .action(async (got, reference, { maxRelL2, as, json }) => {
       const { diffTensors, diffReport } = await import("./tensor_diff.ts");
-      const diff = await diffTensors(got, reference, maxRelL2);
+      const diff = await diffTensors(got, reference, { maxRelL2, as });
       printer("stdout").line(json ? JSON.stringify(diff) : diffReport(diff));
       if (diff.verdict === "fail") throw new ExitCode(EXIT.accuracy);
     });
@@ -154,6 +160,7 @@ function showCommand() {
     .option("--channel <c>", "the channel to show alone", wholeNumber(0))
     .option("--layout <layout>", PICTURE_LAYOUTS.join(", "), oneOf(PICTURE_LAYOUTS))
     .option("--range <min,max>", "values that become black and white", parseRange)
+    .option("--as <name>", AS_HELP, oneOf(AS_DTYPES))
     .option("--force", FORCE_HELP)
     .option("--json", "print a JSON object")
     .addHelpText("after", SHOW_EXAMPLES)

@@ -1,6 +1,7 @@
 import { type AccuracyReport, compareTensors } from "../accuracy/mod.ts";
 import { InputTypeError } from "../errors.ts";
 import { openNpy } from "../npy/mod.ts";
+import { refuseUnheededAs } from "./as_option.ts";
 import { formatCount, formatError, significant } from "../report/format.ts";
 
 /** What `wgconv tensor diff` finds. */
@@ -24,10 +25,11 @@ export interface TensorDiff {
 export async function diffTensors(
   gotPath: string,
   referencePath: string,
-  maxRelL2: number,
+  { maxRelL2, as }: { readonly maxRelL2: number; readonly as?: "bf16" | undefined },
 ): Promise<TensorDiff> {
-  using got = await openNpy(gotPath);
-  using reference = await openNpy(referencePath);
+  using got = await openNpy(gotPath, { as });
+  using reference = await openNpy(referencePath, { as });
+  refuseUnheededAs("Cannot compare", as, [got, reference]);
   const { shape } = reference;
   if (got.shape.length !== shape.length || got.shape.some((size, axis) => size !== shape[axis])) {
     throw new InputTypeError(

@@ -1,9 +1,9 @@
 import { InputRangeError, InputTypeError, isOutOfHostMemory } from "../errors.ts";
-import { openNpy, readNpy, writeNpy, writeOutput } from "../npy/mod.ts";
+import { fileDType, openNpy, writeNpy, writeOutput } from "../npy/mod.ts";
 import { proveRoom } from "../npy/write.ts";
 import { formatBytes } from "../report/format.ts";
-import { type DType, dtypeBytes } from "../tensor/dtype.ts";
-import { type FillKind, fillTensor } from "../tensor/fill.ts";
+import { dtypeBytes, type FileDType } from "../tensor/dtype.ts";
+import { fillForBf16, type FillKind, fillTensor } from "../tensor/fill.ts";
 import {
   convertLayout,
   FILE_FILTER_LAYOUTS,
@@ -11,7 +11,8 @@ import {
   type Layout,
   LAYOUTS,
 } from "../tensor/layout.ts";
-import { elementCount, type Tensor } from "../tensor/tensor.ts";
+import { elementCount } from "../tensor/tensor.ts";
+import { refuseUnheededAs } from "./as_option.ts";
 import { proveOutputs } from "./outputs.ts";
 import { picture, type PictureOptions } from "./tensor_picture.ts";
 
@@ -27,20 +28,25 @@ export async function makeTensor(
   { shape, fill, dtype, seed, force }: {
     readonly shape: readonly number[];
     readonly fill: FillKind;
-    readonly dtype: DType;
+    readonly dtype: FileDType;
     readonly seed: number;
     readonly force?: boolean | undefined;
   },
 ): Promise<Written & { readonly fill: FillKind; readonly seed: number }> {
   await proveOutputs([{ option: "<out>", path, kind: "npy" }], { force });
   await proveRoom(path, { dtype, shape });
-  const made = fillRoom(path, dtype, shape, () => fillTensor(dtype, shape, fill, seed));
-  await writeNpy(path, made, { replace: force ?? false });
-  return { ...written(path, made, `, ${fill}, seed ${seed}`), fill, seed };
+  const made = fillRoom(
+    path,
+    dtype,
+    shape,
+    () => dtype === "bf16" ? fillForBf16(shape, fill, seed) : fillTensor(dtype, shape, fill, seed),
+  );
+  await writeNpy(path, made, { replace: force ?? false, as: onlyOfFiles(dtype) });
+  return { ...written(path, shape, dtype, `, ${fill}, seed ${seed}`), fill, seed };
 }
 
 /** @throws {RangeError} that names the shape, where no machine has memory for it. */
-function fillRoom<T>(path: string, dtype: DType, shape: readonly number[], make: () => T): T {
+function fillRoom<T>(path: string, dtype: FileDType, shape: readonly number[], make: () => T): T {
   try {
     return make();
   } catch (error) {
@@ -58,8 +64,9 @@ function fillRoom<T>(path: string, dtype: DType, shape: readonly number[], make:
 export async function convertTensor(
   input: string,
   path: string,
-  { dtype, fromLayout, toLayout, force }: {
-    readonly dtype?: DType | undefined;
+  { dtype, as, fromLayout, toLayout, force }: {
+    readonly dtype?: FileDType | undefined;
+    readonly as?: "bf16" | undefined;
     readonly fromLayout?: Layout | FileFilterLayout | undefined;
     readonly toLayout?: Layout | FileFilterLayout | undefined;
     readonly force?: boolean | undefined;
@@ -69,16 +76,25 @@ export async function convertTensor(
     throw new InputTypeError(`Cannot convert ${input}: --from-layout and --to-layout go together`);
   }
   await proveOutputs([{ option: "<out>", path, kind: "npy" }], { inputs: [input], force });
-  using source = await openNpy(input);
+  using source = await openNpy(input, { as });
+  refuseUnheededAs(`Cannot convert ${input}`, as, [source]);
   if (fromLayout !== undefined && toLayout !== undefined) {
     checkLayouts(input, source.shape, fromLayout, toLayout);
   }
   const { shape } = source;
-  await proveRoom(path, { dtype: dtype ?? source.dtype, shape });
-  const read = await source.readAs(dtype ?? source.dtype);
+  const target = dtype ?? fileDType(source);
+  await proveRoom(path, { dtype: target, shape });
+  // Rounded when it is written.
+  const read = await source.readAs(target === "bf16" ? source.dtype : target);
   const converted = fromLayout && toLayout ? convertLayout(read, fromLayout, toLayout) : read;
-  await writeNpy(path, converted, { replace: force ?? false });
-  return { ...written(path, converted, toLayout ? `, ${toLayout}` : ""), layout: toLayout };
+  await writeNpy(path, converted, { replace: force ?? false, as: onlyOfFiles(target) });
+  const more = toLayout ? `, ${toLayout}` : "";
+  return { ...written(path, converted.shape, target, more), layout: toLayout };
+}
+
+/** The type that values are rounded to when they are written, where no tensor has it. */
+function onlyOfFiles(dtype: FileDType): "bf16" | undefined {
+  return dtype === "bf16" ? dtype : undefined;
 }
 
 function checkLayouts(
@@ -104,12 +120,17 @@ function checkLayouts(
 export async function showTensor(
   input: string,
   path: string,
-  options: PictureOptions & { readonly force?: boolean | undefined },
+  options: PictureOptions & {
+    readonly as?: "bf16" | undefined;
+    readonly force?: boolean | undefined;
+  },
 ): Promise<Written> {
   const { force } = options;
   await proveOutputs([{ option: "<out>", path, kind: "picture" }], { inputs: [input], force });
-  const [source, { encode }] = await Promise.all([readNpy(input), import("fast-png")]);
-  const { range, ...image } = picture(source, input, options);
+  using source = await openNpy(input, { as: options.as });
+  refuseUnheededAs(`Cannot show ${input}`, options.as, [source]);
+  const [values, { encode }] = await Promise.all([source.read(), import("fast-png")]);
+  const { range, ...image } = picture(values, input, options);
   const png = encode({ ...image, depth: 8 });
   await writeOutput(path, async (write) => await write(png));
   const { width, height, channels } = image;
@@ -119,8 +140,9 @@ export async function showTensor(
   return { ...fields, text };
 }
 
-function written(path: string, { dtype, shape, data }: Tensor, more: string) {
+function written(path: string, shape: readonly number[], dtype: FileDType, more: string) {
   const name = path === "-" ? "stdout" : path;
-  const text = `${name}: ${dtype} [${shape.join(", ")}]${more}, ${formatBytes(data.byteLength)}`;
-  return { path, dtype, shape, bytes: data.byteLength, text };
+  const bytes = shape.includes(0) ? 0 : elementCount(shape) * dtypeBytes(dtype);
+  const text = `${name}: ${dtype} [${shape.join(", ")}]${more}, ${formatBytes(bytes)}`;
+  return { path, dtype, shape, bytes, text };
 }

@@ -1,13 +1,13 @@
-import { openEach, type TensorSource } from "../npy/mod.ts";
+import { fileDType, openEach, type OtherMember, type TensorSource } from "../npy/mod.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
-import { type DType, dtypeBytes } from "../tensor/dtype.ts";
+import { dtypeBytes, type FileDType } from "../tensor/dtype.ts";
 import { elementCount } from "../tensor/tensor.ts";
 
 /** What `wgconv tensor info` says of a tensor. */
 export interface TensorInfo {
   readonly path: string;
-  readonly dtype: DType;
+  readonly dtype: FileDType;
   readonly shape: readonly number[];
   readonly elements: number;
   /** Bytes of data. */
@@ -18,17 +18,31 @@ export interface TensorInfo {
   readonly data_offset: number;
 }
 
+/** What it says of an archive's member that is no tensor. */
+export interface OtherInfo {
+  readonly path: string;
+  /** None. */
+  readonly dtype: null;
+  readonly bytes: number;
+  /** What it is. */
+  readonly message: string;
+}
+
 /** Reads the headers of `.npy` files and of all members of `.npz` files. */
-export async function describeFiles(paths: readonly string[]): Promise<TensorInfo[]> {
-  const infos: TensorInfo[] = [];
+export async function describeFiles(
+  paths: readonly string[],
+): Promise<(TensorInfo | OtherInfo)[]> {
+  const infos: (TensorInfo | OtherInfo)[] = [];
   for (const path of paths) {
-    for await (const { source } of openEach(path)) infos.push(describe(source));
+    for await (const one of openEach(path)) {
+      infos.push("source" in one ? describe(one.source) : describeOther(one.other));
+    }
   }
   return infos;
 }
 
 /** The table of `wgconv tensor info`. */
-export function infoTable(infos: readonly TensorInfo[]): string {
+export function infoTable(infos: readonly (TensorInfo | OtherInfo)[]): string {
   const right = "right" as const;
   return textTable(
     [
@@ -39,18 +53,30 @@ export function infoTable(infos: readonly TensorInfo[]): string {
       { title: "data", align: right },
       { title: "stored" },
     ],
-    infos.map((info) => [
-      info.path,
-      info.dtype,
-      `[${info.shape.join(", ")}]`,
-      formatCount(info.elements),
-      formatBytes(info.bytes),
-      `${info.byte_order}-endian, ${info.order} order, version ${info.version}`,
-    ]),
+    infos.map((info) =>
+      info.dtype === null ? otherRow(info) : [
+        info.path,
+        info.dtype,
+        `[${info.shape.join(", ")}]`,
+        formatCount(info.elements),
+        formatBytes(info.bytes),
+        `${info.byte_order}-endian, ${info.order} order, version ${info.version}`,
+      ]
+    ),
   );
 }
 
-function describe({ path, dtype, shape, header }: TensorSource): TensorInfo {
+function otherRow({ path, bytes, message }: OtherInfo): string[] {
+  return [path, "-", "-", "-", formatBytes(bytes), `no array: ${message}`];
+}
+
+function describeOther({ path, bytes, message }: OtherMember): OtherInfo {
+  return { path, dtype: null, bytes, message };
+}
+
+function describe(source: TensorSource): TensorInfo {
+  const { path, shape, header } = source;
+  const dtype = fileDType(source);
   const elements = shape.includes(0) ? 0 : elementCount(shape);
   return {
     path,

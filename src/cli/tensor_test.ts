@@ -2,6 +2,9 @@ import assert from "#assert";
 import { join } from "node:path";
 import { decode } from "fast-png";
 import { ROOT, wgconv } from "../../tests/cli.ts";
+import { wgconvHere } from "../../tests/support/in_process.ts";
+import { zipSync } from "../deps/fflate.ts";
+import { npyBytes } from "../npy/npy_bytes.ts";
 import { readNpy, writeNpy } from "../npy/mod.ts";
 import { fillTensor } from "../tensor/fill.ts";
 import { type Tensor, tensor } from "../tensor/tensor.ts";
@@ -19,6 +22,13 @@ interface Ran {
 async function run(dir: string, args: string[], input?: Uint8Array<ArrayBuffer>): Promise<Ran> {
   const { code, stdout, stderr, bytes } = await wgconv(["tensor", ...args], { cwd: dir, input });
   return { code, out: stdout, err: stderr, bytes };
+}
+
+/** {@linkcode run} in this process: files have their places in `dir`, which stands in no answer. */
+async function runHere(dir: string, args: string[]): Promise<Omit<Ran, "bytes">> {
+  const placed = args.map((word) => /\.np[yz]$/.test(word) ? join(dir, word) : word);
+  const { code, stdout, stderr } = await wgconvHere(["tensor", ...placed]);
+  return { code, out: stdout.replaceAll(`${dir}/`, ""), err: stderr.replaceAll(`${dir}/`, "") };
 }
 
 function cliTest(name: string, body: (dir: string) => Promise<void>): void {
@@ -88,6 +98,66 @@ cliTest("info lists the members of archives", async (dir) => {
   assert.match(rows[1]!, /^sample\.npz:x +f32 +\[1, 3, 8, 8\] +192 +768 B +little-endian, C order/);
   assert.match(rows[2]!, /^sample\.npz:w +f32 +\[2, 3, 3, 3\]/);
   assert.equal(rows[3], rows[2]);
+});
+
+cliTest("info says what a member is that is no tensor", async (dir) => {
+  const x = new Uint8Array([...npyBytes(counting(2))].flatMap((piece) => [...piece]));
+  const readme = new TextEncoder().encode("hello");
+  await Deno.writeFile(join(dir, "a.npz"), zipSync({ "readme.txt": readme, "x.npy": x }));
+  const { code, out } = await runHere(dir, ["info", "a.npz"]);
+  assert.equal(code, 0);
+  const rows = out.trimEnd().split("\n");
+  assert.match(rows[1]!, /^a\.npz:readme\.txt +- +- +- +5 B +no array: no \.npy file$/);
+  assert.match(rows[2]!, /^a\.npz:x +f32 +\[2\] +2 +8 B +little-endian/);
+  const json = await runHere(dir, ["info", "a.npz", "--json"]);
+  assert.deepEqual(JSON.parse(json.out.split("\n")[0]!), {
+    path: "a.npz:readme.txt",
+    dtype: null,
+    bytes: 5,
+    message: "no .npy file",
+  });
+});
+
+cliTest("bf16 is made, told, converted, kept and compared", async (dir) => {
+  const ran = async (...args: string[]) => {
+    const { code, out, err } = await runHere(dir, args);
+    assert.equal(code, 0, err);
+    return out;
+  };
+  const refused = async (message: RegExp, ...args: string[]) => {
+    const { code, err } = await runHere(dir, args);
+    assert.equal(code, 2);
+    assert.match(err, message);
+  };
+  const made = await ran("make", "x.npy", "--shape", "1,2,3,4", "--dtype", "bf16");
+  assert.equal(made, "x.npy: bf16 [1, 2, 3, 4], uniform01, seed 1, 48 B\n");
+  assert.match(
+    await ran("info", "x.npy"),
+    /^x\.npy +bf16 +\[1, 2, 3, 4\] +24 +48 B +little-endian/m,
+  );
+  const layouts = ["--from-layout", "nchw", "--to-layout", "nhwc"];
+  assert.match(await ran("convert", "x.npy", "y.npy", ...layouts), /^y\.npy: bf16 \[1, 3, 4, 2\]/);
+  await ran("convert", "y.npy", "z.npy", "--from-layout", "nhwc", "--to-layout", "nchw");
+  assert.deepEqual(
+    await Deno.readFile(join(dir, "z.npy")),
+    await Deno.readFile(join(dir, "x.npy")),
+  );
+  assert.match(await ran("convert", "x.npy", "f.npy", "--dtype", "f32"), /^f\.npy: f32 /);
+  assert.match(await ran("diff", "x.npy", "f.npy"), /relative L2 +0 of/);
+  const bytes = await Deno.readFile(join(dir, "x.npy"));
+  for (const [name, descr] of [["u.npy", "<u2"], ["v.npy", "|V2"]] as const) {
+    const header = String.fromCharCode(...bytes.subarray(0, 128)).replace("<V2", descr);
+    bytes.set(Uint8Array.from(header, (letter) => letter.charCodeAt(0)));
+    await Deno.writeFile(join(dir, name), bytes);
+    bytes.set(Uint8Array.from(header.replace(descr, "<V2"), (letter) => letter.charCodeAt(0)));
+    await ran("diff", name, "f.npy", "--as", "bf16", "--max-rel-l2", "0");
+    await ran("convert", name, "g.npy", "--as", "bf16", "--force");
+    assert.deepEqual(await Deno.readFile(join(dir, "g.npy")), bytes);
+  }
+  await refused(/--as bf16 takes them as bfloat16\n$/, "info", "v.npy");
+  await refused(/--as bf16 is of uint16, int16 and V2, f.npy is f32\n$/, ...[
+    ...["convert", "f.npy", "h.npy", "--as", "bf16"],
+  ]);
 });
 
 cliTest("info answers for a file of 3 GiB without reading it", async (dir) => {

@@ -94,6 +94,11 @@ export function sliceBytes(source: ByteSource, start: number, size: number): Byt
   };
 }
 
+/** The same bytes, which another owns: they stay open when this is closed. */
+export function unowned(bytes: ByteSource): ByteSource {
+  return { size: bytes.size, read: (into, offset) => bytes.read(into, offset), close: () => {} };
+}
+
 /**
  * Fills `into` from byte `offset` of `source`.
  *

@@ -1,7 +1,8 @@
 import { InputRangeError, InputSyntaxError, InputTypeError } from "../errors.ts";
-import type { DType } from "../tensor/dtype.ts";
-import { dtypeBytes } from "../tensor/dtype.ts";
+import { dtypeBytes, type FileDType } from "../tensor/dtype.ts";
 import { elementCount } from "../tensor/tensor.ts";
+import type { ByteSource } from "./bytes.ts";
+import { DTYPE_NAMES, unsupportedDType } from "./dtype_names.ts";
 import { type Literal, parseLiteral } from "./python_literal.ts";
 
 /** What the header of a `.npy` file says. */
@@ -9,7 +10,7 @@ export interface NpyHeader {
   /** Of the format: 1.0, 2.0 or 3.0. */
   readonly version: [major: number, minor: number];
   /** Of the elements. */
-  readonly dtype: DType;
+  readonly dtype: FileDType;
   /** Byte order of the data; true for one-byte dtypes. */
   readonly littleEndian: boolean;
   /** First axis fastest in the data; `shape` is the logical one all the same. */
@@ -26,8 +27,9 @@ export const MAX_HEADER_BYTES = 12 + 10_000;
 const MAX_TEXT_BYTES = 10_000;
 const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59];
 const KEYS = ["descr", "fortran_order", "shape"];
-const DESCR_OF: { readonly [D in DType]: string } = {
+const DESCR_OF: { readonly [D in FileDType]: string } = {
   f16: "<f2",
+  bf16: "<V2",
   f32: "<f4",
   f64: "<f8",
   i8: "|i1",
@@ -40,19 +42,34 @@ const DESCR_OF: { readonly [D in DType]: string } = {
   u64: "<u8",
   bool: "|b1",
 };
-const DTYPE_OF = new Map(
-  Object.entries(DESCR_OF).map(([dtype, descr]) => [descr.slice(1), dtype as DType]),
-);
+
+/** How the data of a file is taken. */
+export interface HeaderOptions {
+  /** Takes what stands for two bytes of any meaning (`uint16`, `int16`, `V2`) as this type. */
+  readonly as?: "bf16" | undefined;
+}
+
+/** Whether `bytes` begin as a `.npy` file does. */
+export async function isNpy(bytes: ByteSource): Promise<boolean> {
+  const start = new Uint8Array(MAGIC.length);
+  return await bytes.read(start, 0) === start.length &&
+    MAGIC.every((byte, at) => start[at] === byte);
+}
 
 /**
  * Parses the header at the start of `bytes`, which need hold no more than
- * {@linkcode MAX_HEADER_BYTES}. `path` stands in the messages of errors.
+ * {@linkcode MAX_HEADER_BYTES}. `path` stands in the messages of errors. The dtype goes by any name that NumPy takes for
+ * it, or is bf16 as ml_dtypes writes it.
  *
  * @throws {SyntaxError} for bytes that are no `.npy` header.
  * @throws {TypeError} for dtypes that no tensor holds: objects (pickles), structures, complex numbers, strings.
  * @throws {RangeError} for a shape with a negative size, or of too many elements to count, and for headers over 10 kB.
  */
-export function parseNpyHeader(bytes: Uint8Array, path: string): NpyHeader {
+export function parseNpyHeader(
+  bytes: Uint8Array,
+  path: string,
+  options: HeaderOptions = {},
+): NpyHeader {
   const refusal = (at: number, text: string) => `Cannot read ${path}: byte ${at}: expected ${text}`;
   MAGIC.forEach((byte, at) => {
     if (bytes[at] !== byte) {
@@ -87,7 +104,7 @@ export function parseNpyHeader(bytes: Uint8Array, path: string): NpyHeader {
   // A character a byte, whatever the version's encoding: what we accept is ASCII, and offsets stay true.
   const text = Array.from(bytes.subarray(textStart, dataOffset), (b) => String.fromCharCode(b));
   const entries = parseEntries(text.join(""), textStart, path);
-  const { dtype, littleEndian } = readDescr(entries.descr, refusal);
+  const { dtype, littleEndian } = readDescr(entries.descr, options, refusal);
   const shape = readShape(entries.shape, dtype, refusal);
   const order = entries.fortran_order;
   if (order.kind !== "name" || order.value === "None") {
@@ -126,25 +143,42 @@ function parseEntries(text: string, at: number, path: string) {
   };
 }
 
-function readDescr(descr: Literal, refusal: Refusal): { dtype: DType; littleEndian: boolean } {
+function readDescr(
+  descr: Literal,
+  { as }: HeaderOptions,
+  refusal: Refusal,
+): { dtype: FileDType; littleEndian: boolean } {
   if (descr.kind === "list" || descr.kind === "tuple") {
-    throw new InputTypeError(refusal(descr.at, "a plain dtype, found a structured one"));
+    throw new InputTypeError(
+      refusal(descr.at, "numbers, found structures: save each field apart, as x['name']"),
+    );
   }
   if (descr.kind !== "string") {
     throw new InputSyntaxError(refusal(descr.at, `the dtype as a string, found ${descr.kind}`));
   }
   const [, order, code] = /^([<>|=]?)(.*)$/s.exec(descr.value)!;
-  const dtype = DTYPE_OF.get(code!);
-  if (dtype === undefined) {
-    const kind = code === "O" ? "Python objects (a pickle)" : `'${descr.value}'`;
+  const known = DTYPE_NAMES.get(descr.value) ?? (code!.length <= 2 && DTYPE_NAMES.get(code!));
+  const littleEndian = order !== ">";
+  const bits = known === "u16" || known === "i16" || code === "V2";
+  if (as !== undefined && bits) return { dtype: as, littleEndian };
+  // NumPy's own V2 has no byte order: it may be anything of two bytes.
+  if (!known || (code === "V2" && order !== "<" && order !== ">")) {
     throw new InputTypeError(
-      refusal(descr.at, `one of ${[...DTYPE_OF.keys()].join(" ")}, found ${kind}`),
+      refusal(
+        descr.at,
+        `numbers such as '<f4', found ${shown(descr.value)}${unsupportedDType(code!)}`,
+      ),
     );
   }
-  return { dtype, littleEndian: order !== ">" || dtypeBytes(dtype) === 1 };
+  return { dtype: known, littleEndian: littleEndian || dtypeBytes(known) === 1 };
 }
 
-function readShape(shape: Literal, dtype: DType, refusal: Refusal): number[] {
+/** A descriptor as messages show it. */
+function shown(descr: string): string {
+  return `'${descr.length > 20 ? `${descr.slice(0, 20)}…` : descr}'`;
+}
+
+function readShape(shape: Literal, dtype: FileDType, refusal: Refusal): number[] {
   if (shape.kind !== "tuple") {
     throw new InputSyntaxError(refusal(shape.at, `the shape as a tuple, found ${shape.kind}`));
   }
@@ -172,7 +206,10 @@ function readShape(shape: Literal, dtype: DType, refusal: Refusal): number[] {
  *
  * @throws {RangeError} when the shape has too many axes for the header to hold.
  */
-export function encodeNpyHeader(dtype: DType, shape: readonly number[]): Uint8Array<ArrayBuffer> {
+export function encodeNpyHeader(
+  dtype: FileDType,
+  shape: readonly number[],
+): Uint8Array<ArrayBuffer> {
   const sizes = shape.length === 1 ? `${shape[0]},` : shape.join(", ");
   const dict = `{'descr': '${DESCR_OF[dtype]}', 'fortran_order': False, 'shape': (${sizes}), }`;
   const growth = shape.length > 0 ? Math.max(0, 21 - String(shape[0]).length) : 0;

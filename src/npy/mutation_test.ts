@@ -83,7 +83,7 @@ Deno.test(`npySource() reads or refuses ${RUNS} mutations of .npy files`, async 
 Deno.test(`openZipEntry() reads or refuses ${RUNS} mutations of .npz files`, async () => {
   const results = { true: 0, false: 0 };
   const open = async (bytes: ByteSource) => {
-    const [entry] = await readZipDirectory(bytes, "x.npy");
+    const { entries: [entry] } = await readZipDirectory(bytes, "x.npy");
     if (entry === undefined) throw new RangeError("Cannot read x.npy: no member");
     return await openZipEntry(bytes, entry, "x.npy");
   };

@@ -1,7 +1,7 @@
-import { InputRangeError, InputSyntaxError } from "../errors.ts";
+import { InputRangeError, InputSyntaxError, InputTypeError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import { type ByteSource, MAX_PIPE_BYTES, openBytes } from "./bytes.ts";
-import { MAX_HEADER_BYTES, parseNpyHeader } from "./header.ts";
+import { type ByteSource, MAX_PIPE_BYTES, openBytes, unowned } from "./bytes.ts";
+import { type HeaderOptions, isNpy, MAX_HEADER_BYTES, parseNpyHeader } from "./header.ts";
 import { memberName, splitPath } from "./npz_path.ts";
 import { npyFileBytes, npySource, type TensorSource } from "./source.ts";
 import { isZip, isZipStart, openZipEntry, readZipDirectory, type ZipEntry } from "./zip.ts";
@@ -13,13 +13,13 @@ import { isZip, isZipStart, openZipEntry, readZipDirectory, type ZipEntry } from
  * @throws {SyntaxError | TypeError | RangeError} for files that are malformed, hold what no tensor can, or
  * have short or trailing data; {RangeError} for a member that is not there; {Deno.errors.NotFound} and kin.
  */
-export async function openNpy(path: string): Promise<TensorSource> {
+export async function openNpy(path: string, options: HeaderOptions = {}): Promise<TensorSource> {
   const { file, member } = splitPath(path);
-  const bytes = await openFile(file);
+  const bytes = await openFile(file, options);
   try {
-    if (member === undefined && !await isZip(bytes)) return await npySource(bytes, path);
-    const members = await readMembers(bytes, file);
-    return await openMember(bytes, findMember(members, member, file), path);
+    if (member === undefined && !await isZip(bytes)) return await npySource(bytes, path, options);
+    const { members } = await readMembers(bytes, file);
+    return await openMember(bytes, findMember(members, member, file), path, options);
   } catch (error) {
     bytes.close();
     throw error;
@@ -40,20 +40,34 @@ export async function openNpy(path: string): Promise<TensorSource> {
  * await Deno.remove(path);
  * ```
  */
-export async function readNpy(path: string): Promise<Tensor> {
-  using source = await openNpy(path);
+export async function readNpy(path: string, options: HeaderOptions = {}): Promise<Tensor> {
+  using source = await openNpy(path, options);
   return await source.read();
 }
 
+/** What an archive has beside tensors. */
+export interface OtherMember {
+  readonly name: string;
+  readonly path: string;
+  /** Of its contents. */
+  readonly bytes: number;
+  /** Why no tensor holds it. */
+  readonly message: string;
+}
+
+/** What {@linkcode openEach} comes to. */
+export type EachMember =
+  | { readonly name?: string; readonly source: TensorSource }
+  | { readonly other: OtherMember };
+
 /**
  * Opens every tensor that `path` stands for, one after the other: all members of an `.npz` file, with their names, or the
- * one that {@linkcode openNpy} opens. A source can be read until the next one is asked for.
+ * one that {@linkcode openNpy} opens. A source can be read until the next one is asked for. Of members that are no
+ * tensors (texts, pickles) it says what they are.
  *
  * @throws {SyntaxError | TypeError | RangeError} as {@linkcode openNpy}.
  */
-export async function* openEach(
-  path: string,
-): AsyncGenerator<{ readonly name?: string; readonly source: TensorSource }, void, undefined> {
+export async function* openEach(path: string): AsyncGenerator<EachMember, void, undefined> {
   if (splitPath(path).member !== undefined) {
     using source = await openNpy(path);
     return yield { source };
@@ -61,22 +75,47 @@ export async function* openEach(
   const bytes = await openFile(path);
   try {
     if (!await isZip(bytes)) return yield { source: await npySource(bytes, path) };
-    for (const [name, entry] of await readMembers(bytes, path)) {
-      yield { name, source: await openMember(bytes, entry, `${path}:${name}`) };
+    for (const [name, entry] of (await readMembers(bytes, path)).members) {
+      yield await describeMember(bytes, entry, name, `${path}:${name}`);
     }
   } finally {
     bytes.close();
   }
 }
 
+/** A member as its tensor, or as what else it is. */
+async function describeMember(
+  bytes: ByteSource,
+  entry: ZipEntry,
+  name: string,
+  path: string,
+): Promise<EachMember> {
+  const { size } = entry;
+  const other = (message: string) => ({ other: { name, path, bytes: size, message } });
+  if (entry.name.endsWith("/")) return other("a folder");
+  try {
+    const packed = await openZipEntry(unowned(bytes), entry, path);
+    if (!await isNpy(packed)) return other("no .npy file");
+    return { name, source: await npySource(packed, path) };
+  } catch (error) {
+    // Of another type than what tensors hold, or packed in another way: nothing is wrong with it.
+    if (error instanceof InputTypeError) {
+      return other(error.message.replace(`Cannot read ${path}: `, ""));
+    }
+    throw error;
+  }
+}
+
 /**
- * Reads all tensors of an `.npz` file.
+ * Reads all tensors of an `.npz` file; what else it has is left out.
  *
  * @throws {SyntaxError | TypeError | RangeError} as {@linkcode openNpy}.
  */
 export async function readNpz(path: string): Promise<Record<string, Tensor>> {
   const tensors: [string, Tensor][] = [];
-  for await (const { name, source } of openEach(path)) {
+  for await (const one of openEach(path)) {
+    if ("other" in one) continue;
+    const { name, source } = one;
     if (name === undefined) {
       throw new InputSyntaxError(`Cannot read ${path}: it is no .npz archive`);
     }
@@ -86,29 +125,33 @@ export async function readNpz(path: string): Promise<Record<string, Tensor>> {
 }
 
 /** Opens a file of either kind; of a stream no more is read than its beginning promises. */
-function openFile(path: string): Promise<ByteSource> {
+function openFile(path: string, options: HeaderOptions = {}): Promise<ByteSource> {
   return openBytes(path, {
     bytes: MAX_HEADER_BYTES,
     promised: (start) =>
-      isZipStart(start) ? MAX_PIPE_BYTES : npyFileBytes(parseNpyHeader(start, path)),
+      isZipStart(start) ? MAX_PIPE_BYTES : npyFileBytes(parseNpyHeader(start, path, options)),
     inSequence: (start) => !isZipStart(start),
   });
 }
 
 /** Members of an archive by the names of their tensors: without `.npy`. */
-export type Members = ReadonlyMap<string, ZipEntry>;
+type Members = ReadonlyMap<string, ZipEntry>;
 
 /** @throws {SyntaxError} where two members have one name: readers would not agree on which it is. */
-export async function readMembers(bytes: ByteSource, path: string): Promise<Members> {
+export async function readMembers(
+  bytes: ByteSource,
+  path: string,
+): Promise<{ readonly members: Members; readonly comment: Uint8Array }> {
   const members = new Map<string, ZipEntry>();
-  for (const entry of await readZipDirectory(bytes, path)) {
+  const { entries, comment } = await readZipDirectory(bytes, path);
+  for (const entry of entries) {
     const name = memberName(entry.name);
     if (members.has(name)) {
       throw new InputSyntaxError(`Cannot read ${path}: it has two members ${name}`);
     }
     members.set(name, entry);
   }
-  return members;
+  return { members, comment };
 }
 
 function findMember(members: Members, member: string | undefined, file: string): ZipEntry {
@@ -132,6 +175,7 @@ async function openMember(
   bytes: ByteSource,
   entry: ZipEntry,
   path: string,
+  options: HeaderOptions,
 ): Promise<TensorSource> {
-  return await npySource(await openZipEntry(bytes, entry, path), path);
+  return await npySource(await openZipEntry(bytes, entry, path), path, options);
 }

@@ -5,7 +5,9 @@ import { convertDType } from "../tensor/convert.ts";
 import { DTYPES } from "../tensor/dtype.ts";
 import { type Tensor, tensor } from "../tensor/tensor.ts";
 import { memoryBytes } from "./bytes.ts";
-import { openEach, openNpy, readNpy, readNpz } from "./npz.ts";
+import { type EachMember, openEach, openNpy, readNpy, readNpz } from "./npz.ts";
+import { encodeNpyHeader } from "./header.ts";
+import { fileDType } from "./source.ts";
 import { npyBytes } from "./npy_bytes.ts";
 import { writeNpy } from "./write.ts";
 import { writeNpz } from "./write_npz.ts";
@@ -29,6 +31,10 @@ function bytesOf(value: Tensor): Uint8Array {
 
 const COUNTING = tensor("f32", [3, 4], Float32Array.from({ length: 12 }, (_, i) => i));
 
+function nameOf(one: EachMember): string | undefined {
+  return "source" in one ? one.name : one.other.name;
+}
+
 Deno.test("writeNpy() and readNpy() round-trip every dtype", async () => {
   await inTempDir(async (dir) => {
     const path = join(dir, "x.npy");
@@ -38,6 +44,85 @@ Deno.test("writeNpy() and readNpy() round-trip every dtype", async () => {
       assert.deepEqual(await readNpy(path), value);
     }
     assert.deepEqual([...Deno.readDirSync(dir)].map(({ name }) => name), ["x.npy"]);
+  });
+});
+
+Deno.test("bf16 is read as f32 and written as ml_dtypes does, whole, in parts and in any order", async () => {
+  await inTempDir(async (dir) => {
+    const path = join(dir, "x.npy");
+    // np.save of np.array([1, 1.5, -2, 3e38, nan, inf], ml_dtypes.bfloat16).
+    const saved = Uint8Array.fromHex("803fc03f00c0627fc07f807f");
+    const values = [1, 1.5, -2, 2 ** 127 * (2 - 15 * 2 ** -6), NaN, Infinity];
+    const file = new Uint8Array([...encodeNpyHeader("bf16", [2, 3]), ...saved]);
+    await Deno.writeFile(path, file);
+    using source = await openNpy(path);
+    assert.deepEqual([source.dtype, fileDType(source)], ["f32", "bf16"]);
+    const read = await source.read();
+    assert.deepEqual([...read.data], values);
+    assert.deepEqual([...(await source.readAs("f64")).data].slice(0, 3), [1, 1.5, -2]);
+    assert.deepEqual([...(await source.part(1, 1, 2).readAs("f16")).data].slice(0, 2), [1.5, -2]);
+    assert.equal(source.part(0, 1, 1).runBytes, 6);
+    const chunks = await Array.fromAsync(source.chunksAs("f32", 4), (chunk) => chunk.length);
+    assert.deepEqual(chunks, [4, 2]);
+    await writeNpy(join(dir, "y.npy"), read, { as: "bf16" });
+    assert.deepEqual(await Deno.readFile(join(dir, "y.npy")), file);
+    await writeNpy(`${join(dir, "y.npz")}:y`, read, { as: "bf16" });
+    assert.deepEqual((await readNpy(`${join(dir, "y.npz")}:y`)).data, read.data);
+    const text = String.fromCharCode(...file).replace("False", "True ").replace("<V2", ">V2");
+    await Deno.writeFile(path, Uint8Array.from(text, (letter) => letter.charCodeAt(0)));
+    const bits = [0x803f, 0xc03f, 0x00c0, 0x627f, 0xc07f, 0x807f].map((bits) => bits << 16);
+    const swapped = new Float32Array(Uint32Array.from(bits).buffer);
+    const order = [0, 2, 4, 1, 3, 5];
+    assert.deepEqual([...(await readNpy(path)).data], order.map((at) => swapped[at]));
+  });
+});
+
+Deno.test("values are rounded to bf16 once, whatever their type and however many pieces they take", async () => {
+  await inTempDir(async (dir) => {
+    const path = join(dir, "x.npy");
+    const long = new Float64Array(2 ** 21 + 5).fill(1 + 2 ** -8 + 2 ** -40);
+    await writeNpy(path, tensor("f64", [long.length], long), { as: "bf16" });
+    const { data, shape } = await readNpy(path);
+    assert.deepEqual(shape, [long.length]);
+    assert.ok((data as Float32Array).every((value) => value === 1 + 2 ** -7));
+    const whole = BigInt64Array.of(2n ** 62n + 2n ** 54n + 1n);
+    await writeNpy(path, tensor("i64", [1], whole), { as: "bf16" });
+    assert.deepEqual([...(await readNpy(path)).data], [2 ** 62 + 2 ** 55]);
+  });
+});
+
+Deno.test("openEach() says what members are that are no tensors, and reads the others", async () => {
+  await inTempDir(async (dir) => {
+    const path = join(dir, "x.npz");
+    const objects = new Uint8Array(bytesOf(COUNTING));
+    objects.set(new TextEncoder().encode("'|O' "), 20);
+    const truncated = bytesOf(COUNTING).subarray(0, 150);
+    const members = {
+      "a.npy": bytesOf(COUNTING),
+      "readme.txt": new TextEncoder().encode("hello"),
+      "objects.npy": objects,
+      "empty.npy": new Uint8Array(0),
+      "folder/": new Uint8Array(0),
+      "z.npy": bytesOf(COUNTING),
+    };
+    await Deno.writeFile(path, zipSync(members));
+    const found = await Array.fromAsync(openEach(path), async (one) => {
+      if ("other" in one) return `${one.other.name} ${one.other.bytes}: ${one.other.message}`;
+      return `${one.name} ${(await one.source.read()).data.length}`;
+    });
+    assert.deepEqual(found, [
+      "a 12",
+      "readme.txt 5: no .npy file",
+      `objects ${objects.length}: byte 20: expected numbers such as '<f4', found '|O' (Python ` +
+      "objects, a pickle): np.save x.astype('f4') where they are numbers",
+      "empty 0: no .npy file",
+      "folder/ 0: a folder",
+      "z 12",
+    ]);
+    assert.deepEqual(Object.keys(await readNpz(path)), ["a", "z"]);
+    assert.deepEqual(await readNpy(`${path}:z`), COUNTING);
+    await Deno.writeFile(path, zipSync({ ...members, "y.npy": truncated }));
+    await assert.rejects(Array.fromAsync(openEach(path)), /y: byte 150: expected 48 bytes of data/);
   });
 });
 
@@ -55,7 +140,7 @@ Deno.test("openNpy() takes a member, and a lone member without its name", async 
   assert.deepEqual(await readNpy(`${SAMPLE}:w`), w);
   assert.deepEqual(await readNpy(`${SAMPLE}:w.npy`), w);
   assert.deepEqual(await readNpy(join(FIXTURES, "sample_compressed.npz")), x);
-  const names = await Array.fromAsync(openEach(SAMPLE), ({ name }) => name);
+  const names = await Array.fromAsync(openEach(SAMPLE), nameOf);
   assert.deepEqual(names, ["x", "w"]);
   await assert.rejects(openNpy(SAMPLE), /expected one member, found 2: name one of x, w, as in /);
   await assert.rejects(openNpy(`${SAMPLE}:q`), /there is no member q, only: x, w$/);
@@ -131,7 +216,7 @@ Deno.test("openZipEntry() refuses archives that lie about sizes and checksums", 
     const view = new DataView(bytes.buffer);
     change(view, view.getUint32(bytes.length - 6, true));
     const source = memoryBytes(bytes);
-    const [entry] = await readZipDirectory(source, "x.npz");
+    const { entries: [entry] } = await readZipDirectory(source, "x.npz");
     const file = await openZipEntry(source, entry!, "x.npz");
     await file.read(new Uint8Array(file.size), 0);
   };
@@ -177,8 +262,8 @@ Deno.test("readZipDirectory() takes the wide sizes of zip64 archives", async () 
 
   const parts = [small.subarray(0, start), directory, extra.buffer, end64.buffer];
   const bytes = memoryBytes(new Uint8Array(parts.flatMap((part) => [...new Uint8Array(part)])));
-  const [found] = await readZipDirectory(bytes, "x.npz");
-  assert.deepEqual({ ...found, crc: 0 }, {
+  const { entries: [found] } = await readZipDirectory(bytes, "x.npz");
+  assert.deepEqual({ ...found, crc: 0, modified: 0 }, {
     name: "x.npy",
     method: 0,
     encrypted: false,
@@ -186,6 +271,10 @@ Deno.test("readZipDirectory() takes the wide sizes of zip64 archives", async () 
     size,
     compressedSize: packed,
     offset: 0,
+    system: 0,
+    attributes: 0,
+    modified: 0,
+    comment: "",
   });
   const file = await openZipEntry(bytes, found!, "x.npz");
   const content = new Uint8Array(file.size);
@@ -198,7 +287,9 @@ Deno.test("openEach() reads an archive of 5,000 members in one go", async () => 
     const path = join(dir, "many.npz");
     const names = Array.from({ length: 5000 }, (_, i) => `x${i}`);
     await writeNpz(path, Object.fromEntries(names.map((name) => [name, COUNTING])));
-    const found = await Array.fromAsync(openEach(path), ({ name, source }) => [name, source.path]);
+    const found = await Array.fromAsync(openEach(path), (one) => {
+      return [nameOf(one), "source" in one ? one.source.path : undefined];
+    });
     assert.deepEqual(found, names.map((name) => [name, `${path}:${name}`]));
   });
 });
@@ -213,7 +304,7 @@ Deno.test("openEach() reads a large archive's directory once", async () => {
     ...source,
     read: (into: Uint8Array, at: number) => (reads++, source.read(into, at)),
   };
-  const entries = await readZipDirectory(counted, "x.npz");
+  const { entries } = await readZipDirectory(counted, "x.npz");
   assert.deepEqual([entries.length, reads], [500, 3]);
 });
 

@@ -1,22 +1,24 @@
 import { InputRangeError, InputSyntaxError } from "../errors.ts";
+import { fromBf16 } from "../tensor/bf16.ts";
 import { convertValues } from "../tensor/convert.ts";
 import {
   arrayConstructor,
   type DType,
   dtypeBytes,
+  type FileDType,
   type TensorData,
   type TypedArrayOf,
 } from "../tensor/dtype.ts";
 import { permute } from "../tensor/layout.ts";
 import { elementCount, type Tensor, tensor } from "../tensor/tensor.ts";
-import { type ByteSource, readExactly } from "./bytes.ts";
-import { MAX_HEADER_BYTES, type NpyHeader, parseNpyHeader } from "./header.ts";
+import { type ByteSource, readExactly, unowned } from "./bytes.ts";
+import { type HeaderOptions, MAX_HEADER_BYTES, type NpyHeader, parseNpyHeader } from "./header.ts";
 
 /** A tensor that is described but not read yet. */
 export interface TensorSource extends Disposable {
   /** As it stands in messages. */
   readonly path: string;
-  /** Of the elements. */
+  /** Of the elements; f32 of a file of bf16. */
   readonly dtype: DType;
   /** Sizes in C order. */
   readonly shape: readonly number[];
@@ -67,17 +69,26 @@ const CHUNK_BYTES = 16 << 20;
  *
  * @throws {SyntaxError | TypeError | RangeError} as `parseNpyHeader()`; `SyntaxError` for data that is short or trailing.
  */
-export async function npySource(bytes: ByteSource, path: string): Promise<TensorSource> {
+export async function npySource(
+  bytes: ByteSource,
+  path: string,
+  options: HeaderOptions = {},
+): Promise<TensorSource> {
   try {
     const start = new Uint8Array(Math.min(bytes.size, MAX_HEADER_BYTES));
     await readExactly(bytes, start, 0, path);
-    const header = parseNpyHeader(start, path);
+    const header = parseNpyHeader(start, path, options);
     checkSize(bytes.size, header, path);
     return new NpySource(bytes, path, header);
   } catch (error) {
     bytes.close();
     throw error;
   }
+}
+
+/** The type that a source has in its file. */
+export function fileDType({ header, dtype }: Pick<TensorSource, "header" | "dtype">): FileDType {
+  return header?.dtype ?? dtype;
 }
 
 /** Bytes of the file that begins with a header. */
@@ -105,6 +116,8 @@ function checkSize(size: number, header: NpyHeader, path: string): void {
 
 class NpySource implements TensorSource {
   readonly dtype: DType;
+  /** What its data is read as: bits of what no array has. */
+  readonly #raw: DType;
   readonly shape: readonly number[];
   readonly #bytes: ByteSource;
   /** Memory of chunks that were read, which later ones are read into: the kernel makes new memory slower than it reads. */
@@ -126,7 +139,8 @@ class NpySource implements TensorSource {
   ) {
     this.#bytes = bytes;
     this.#free = free;
-    this.dtype = header.dtype;
+    this.dtype = header.dtype === "bf16" ? "f32" : header.dtype;
+    this.#raw = header.dtype === "bf16" ? "u16" : header.dtype;
     this.#transposed = header.fortranOrder && header.shape.length > 1;
     const sizes = this.#transposed ? header.shape.toReversed() : header.shape;
     const { axis, first, count } = span ?? { axis: 0, first: 0, count: sizes[0] ?? 1 };
@@ -146,7 +160,7 @@ class NpySource implements TensorSource {
 
   /** Bytes that follow each other in the file. */
   get runBytes(): number {
-    return this.#run * dtypeBytes(this.dtype);
+    return this.#run * dtypeBytes(this.#raw);
   }
 
   part(axis: number, first: number, count: number): TensorPart {
@@ -164,7 +178,7 @@ class NpySource implements TensorSource {
     { shared = false }: ReadOptions = {},
   ): Promise<Tensor<D>> {
     const data = newArray(dtype, this.#count, shared && !this.#transposed);
-    if (dtype === this.dtype) {
+    if (dtype === this.header.dtype) {
       await this.#fill(data, 0);
     } else {
       let offset = 0;
@@ -202,7 +216,7 @@ class NpySource implements TensorSource {
     const make = () => this.#chunkMemory(size);
     let raw = make();
     let other = size < count ? make() : raw;
-    const converted = dtype === this.dtype ? undefined : new (arrayConstructor(dtype))(size);
+    const converted = dtype === this.header.dtype ? undefined : new (arrayConstructor(dtype))(size);
     const begin = async (into: TensorData, start: number) => {
       const part = into.subarray(0, Math.min(size, count - start));
       await this.#fill(part, start);
@@ -220,7 +234,7 @@ class NpySource implements TensorSource {
           yield part as TypedArrayOf<D>;
         } else {
           const out = converted.subarray(0, part.length) as TypedArrayOf<D>;
-          convertValues(part, this.dtype, out, dtype, { what: this.path, start });
+          convertValues(this.#valuesOf(part), this.dtype, out, dtype, { what: this.path, start });
           yield out;
         }
       }
@@ -231,17 +245,25 @@ class NpySource implements TensorSource {
     }
   }
 
+  /** Elements of the file as those of its {@linkcode dtype}. */
+  #valuesOf(raw: TensorData): TensorData {
+    if (this.header.dtype !== "bf16") return raw;
+    const values = new Float32Array(raw.length);
+    fromBf16(raw as Uint16Array, values);
+    return values;
+  }
+
   /** Room for a chunk of so many elements. */
   #chunkMemory(size: number): TensorData {
-    const kind = arrayConstructor(this.dtype);
-    const bytes = size * dtypeBytes(this.dtype);
+    const kind = arrayConstructor(this.#raw);
+    const bytes = size * dtypeBytes(this.#raw);
     const at = this.#free.findIndex(({ byteLength }) => byteLength >= bytes);
     return at < 0 ? new kind(size) : new kind(this.#free.splice(at, 1)[0]!, 0, size);
   }
 
-  /** Fills `into` with elements from `start` on, in the host's byte order. */
+  /** Fills `into` with elements of the file from `start` on, in the host's byte order. */
   async #fill(into: TensorData, start: number): Promise<void> {
-    const width = dtypeBytes(this.dtype);
+    const width = dtypeBytes(this.#raw);
     const bytes = new Uint8Array(into.buffer, into.byteOffset, into.byteLength);
     for (let done = 0; done < into.length;) {
       const run = Math.floor((start + done) / this.#run);
@@ -278,11 +300,6 @@ function newArray<D extends DType>(dtype: D, count: number, shared: boolean): Ty
   // Arrays on either kind of memory are used alike, which the types do not know.
   const buffer: unknown = new SharedArrayBuffer(count * dtypeBytes(dtype));
   return new (arrayConstructor(dtype))(buffer as ArrayBuffer);
-}
-
-/** The same bytes, which another owns. */
-function unowned(bytes: ByteSource): ByteSource {
-  return { size: bytes.size, read: (into, offset) => bytes.read(into, offset), close: () => {} };
 }
 
 function chunkElements(from: DType, to: DType): number {

@@ -1,5 +1,5 @@
 import { InputTypeError } from "../errors.ts";
-import { type DType, dtypeBytes, type TensorData } from "../tensor/dtype.ts";
+import { type DType, dtypeBytes, type FileDType, type TensorData } from "../tensor/dtype.ts";
 import { elementCount, type Tensor } from "../tensor/tensor.ts";
 import { proveWritable, type WriteChunk, writeOutput } from "./atomic_write.ts";
 import { encodeNpyHeader } from "./header.ts";
@@ -18,7 +18,7 @@ import { proveMember, proveMemberSize, writeMember } from "./write_npz.ts";
  */
 export function writeNpy(path: string, tensor: Tensor, options: WriteOptions = {}): Promise<void> {
   return writeTensor(path, async (write) => {
-    for (const piece of npyBytes(tensor)) await write(piece);
+    for (const piece of npyBytes(tensor, options.as)) await write(piece);
   }, options);
 }
 
@@ -28,6 +28,8 @@ export interface WriteOptions {
   readonly until?: Promise<unknown> | undefined;
   /** Whether a member of an archive may be replaced; a file of its own always is. On where absent. */
   readonly replace?: boolean | undefined;
+  /** Rounds the values to this type, which is of files alone. */
+  readonly as?: "bf16" | undefined;
 }
 
 /** Writes a part of a tensor's file: `count` entries of its axis from `first` on, of `data` with `size` entries. */
@@ -128,7 +130,7 @@ export async function proveNpy(path: string, replace: boolean): Promise<void> {
  */
 export async function proveRoom(
   path: string,
-  { dtype, shape }: { readonly dtype: DType; readonly shape: readonly number[] },
+  { dtype, shape }: { readonly dtype: FileDType; readonly shape: readonly number[] },
 ): Promise<void> {
   const member = memberToWrite(path);
   if (member === undefined) return;

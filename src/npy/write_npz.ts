@@ -32,6 +32,7 @@ const encoder = new TextEncoder();
 interface Sized {
   readonly name: string;
   readonly compressedSize: number;
+  readonly comment?: string;
 }
 
 /**
@@ -81,11 +82,11 @@ export async function writeMember(
     using there = await openThere(file);
     refuseMember(there, { file, member }, replace);
     const kept = others(there, member);
-    refuseLarge(file, [...kept, { name, compressedSize }]);
+    refuseLarge(file, [...kept, { name, compressedSize }], there?.comment);
     for (const entry of kept) {
       await archive.copy(entry, await packedZipEntry(there!.bytes, entry, file));
     }
-    await archive.end({ firstLast: true });
+    await archive.end({ firstLast: true, ...(there && { comment: there.comment }) });
   });
 }
 
@@ -121,13 +122,15 @@ export async function proveMemberSize(
   bytes: number,
 ): Promise<void> {
   using there = await openThere(file);
-  refuseLarge(file, [...others(there, member), { name: `${member}.npy`, compressedSize: bytes }]);
+  const added = { name: `${member}.npy`, compressedSize: bytes };
+  refuseLarge(file, [...others(there, member), added], there?.comment);
 }
 
 /** An archive that is there. */
 interface ThereArchive extends Disposable {
   readonly bytes: ByteSource;
   readonly members: ReadonlyMap<string, ZipEntry>;
+  readonly comment: Uint8Array;
 }
 
 /** Opens what is there; undefined where that is nothing, an empty file or no file. */
@@ -141,8 +144,8 @@ async function openThere(file: string): Promise<ThereArchive | undefined> {
         `Cannot write ${file}: what is there is no .npz archive, and would be lost`,
       );
     }
-    const members = await readMembers(bytes, file);
-    return { bytes, members, [Symbol.dispose]: () => bytes.close() };
+    const { members, comment } = await readMembers(bytes, file);
+    return { bytes, members, comment, [Symbol.dispose]: () => bytes.close() };
   } catch (error) {
     bytes.close();
     throw error;
@@ -160,10 +163,11 @@ function others(there: ThereArchive | undefined, member: string): ZipEntry[] {
   });
 }
 
-function refuseLarge(path: string, members: readonly Sized[]): void {
-  const size = members.reduce((sum, { name, compressedSize }) => {
-    return sum + compressedSize + 2 * encoder.encode(name).length + ENTRY_BYTES;
-  }, END_BYTES);
+function refuseLarge(path: string, members: readonly Sized[], { length = 0 } = {}): void {
+  const size = members.reduce((sum, { name, compressedSize, comment = "" }) => {
+    const texts = 2 * encoder.encode(name).length + encoder.encode(comment).length;
+    return sum + compressedSize + texts + ENTRY_BYTES;
+  }, END_BYTES + length);
   if (size > MAX_ARCHIVE_BYTES) {
     throw new InputRangeError(
       `Cannot write ${path}: ${size} bytes are more than an .npz of 4 GiB holds, write .npy files`,
@@ -182,8 +186,10 @@ interface ArchiveWriter {
   add(name: string, body: (write: WriteChunk) => Promise<void>): Promise<number>;
   /** Writes a file as it lies in another archive. */
   copy(entry: ZipEntry, packed: ByteSource): Promise<void>;
-  /** Writes the directory, in which the file that was written first may stand last. */
-  end(order?: { readonly firstLast: boolean }): Promise<void>;
+  /** Writes the directory, in which the file that was written first may stand last, and the archive's comment. */
+  end(
+    options?: { readonly firstLast?: boolean; readonly comment?: Uint8Array },
+  ): Promise<void>;
 }
 
 function openArchive(write: WriteChunk): ArchiveWriter {
@@ -210,8 +216,14 @@ function openArchive(write: WriteChunk): ArchiveWriter {
       await flush();
       return file.size;
     },
-    async copy({ name, crc, size, method }, packed) {
-      const file: ZipInputFile = { filename: name, crc, size, compression: method, mtime: DAY };
+    async copy(entry, packed) {
+      const { name, crc, size, method, system, attributes, comment } = entry;
+      const file: ZipInputFile = {
+        ...{ filename: name, crc, size, compression: method, mtime: dateOf(entry) },
+        ...{ os: system, attrs: attributes },
+        // One that is not UTF-8 cannot be kept.
+        ...(comment === "" || comment.includes("\ufffd") ? {} : { comment }),
+      };
       zip.add(file);
       names.push(name);
       const piece = new Uint8Array(Math.min(PIECE, packed.size));
@@ -223,14 +235,30 @@ function openArchive(write: WriteChunk): ArchiveWriter {
       file.ondata!(null, new Uint8Array(0), true);
       await flush();
     },
-    async end({ firstLast } = { firstLast: false }) {
+    async end({ firstLast = false, comment = new Uint8Array(0) } = {}) {
       zip.end();
       const [directory] = ready.splice(0);
       const end = directory!.length - END_BYTES;
       const first = firstLast ? DIRECTORY_ENTRY_BYTES + encoder.encode(names[0]!).length : 0;
       await write(directory!.subarray(first, end));
       await write(directory!.subarray(0, first));
+      new DataView(directory!.buffer, directory!.byteOffset).setUint16(
+        end + END_BYTES - 2,
+        comment.length,
+        true,
+      );
       await write(directory!.subarray(end));
+      await write(comment);
     },
   };
+}
+
+/** When a file of an archive was last modified; where that is no date, the day that NumPy writes. */
+function dateOf({ modified }: ZipEntry): Date {
+  const [year, month, day] = [modified >>> 25, (modified >>> 21) & 15, (modified >>> 16) & 31];
+  const [hour, minute, second] = [(modified >>> 11) & 31, (modified >>> 5) & 63, modified & 31];
+  const date = new Date(1980 + year, month - 1, day, hour, minute, 2 * second);
+  return year < 120 && date.getFullYear() === 1980 + year && date.getMonth() === month - 1
+    ? date
+    : DAY;
 }

@@ -5,9 +5,11 @@ import { ROOT, run, startDeno } from "../../tests/cli.ts";
 import { convertDType } from "../tensor/convert.ts";
 import { DTYPES } from "../tensor/dtype.ts";
 import { tensor } from "../tensor/tensor.ts";
+import { memoryBytes } from "./bytes.ts";
 import { encodeNpyHeader } from "./header.ts";
 import { readNpy, readNpz } from "./npz.ts";
 import { npyBytes } from "./npy_bytes.ts";
+import { readZipDirectory } from "./zip.ts";
 import { proveNpy, proveRoom, writeNpy, writeNpyParts } from "./write.ts";
 
 async function inTempDir(body: (dir: string) => Promise<void>): Promise<void> {
@@ -53,6 +55,31 @@ Deno.test("members that are deflated stay so, and so does what is no tensor", as
     assert.deepEqual(await readNpy(`${path}:zeros`), zeros);
     assert.deepEqual(await readNpy(`${path}:y`), COUNTING);
     await assert.rejects(readNpy(`${path}:notes.txt`), /^SyntaxError: Cannot read .*notes\.txt/);
+  });
+});
+
+Deno.test("an archive's comment and what it says of its files stay when a member is added", async () => {
+  await inTempDir(async (dir) => {
+    const path = join(dir, "all.npz");
+    const mtime = new Date(2020, 1, 3, 4, 5, 6);
+    const attributes = { comment: "größe", os: 3, attrs: 0o644 << 16, mtime };
+    const packed = zipSync({ "notes.txt": [Uint8Array.of(1, 2, 3), attributes] });
+    const text = new TextEncoder().encode("made by größe");
+    new DataView(packed.buffer).setUint16(packed.length - 2, text.length, true);
+    await Deno.writeFile(path, new Uint8Array([...packed, ...text]));
+    const directory = async () => {
+      const bytes = await Deno.readFile(path);
+      const { entries, comment } = await readZipDirectory(memoryBytes(bytes), path);
+      const [{ offset: _, ...notes } = {}] = entries;
+      return { notes, comment };
+    };
+    const before = await directory();
+    assert.deepEqual(before.comment, text);
+    for (const member of ["y", "z", "y"]) {
+      await writeNpy(`${path}:${member}`, COUNTING);
+      assert.deepEqual(await directory(), before);
+    }
+    assert.deepEqual(await readNpy(`${path}:y`), COUNTING);
   });
 });
 

@@ -13,6 +13,18 @@ export interface ZipEntry {
   readonly size: number;
   /** Where its local header stands. */
   readonly offset: number;
+  /** The system that made it, and the file's attributes there. */
+  readonly system: number;
+  readonly attributes: number;
+  /** When it was last modified, as MS-DOS counts. */
+  readonly modified: number;
+  readonly comment: string;
+}
+
+/** What a zip archive says of its files, and of itself. */
+export interface ZipDirectory {
+  readonly entries: ZipEntry[];
+  readonly comment: Uint8Array;
 }
 
 const END_BYTES = 22;
@@ -44,11 +56,11 @@ export function isZipStart(start: Uint8Array): boolean {
  *
  * @throws {SyntaxError} for bytes that are no zip archive.
  */
-export async function readZipDirectory(bytes: ByteSource, path: string): Promise<ZipEntry[]> {
+export async function readZipDirectory(bytes: ByteSource, path: string): Promise<ZipDirectory> {
   const fail = (at: number, expected: string): never => {
     throw new InputSyntaxError(`Cannot read ${path}: byte ${at}: expected ${expected}`);
   };
-  const { start, size, count } = await findDirectory(bytes, path);
+  const { start, size, count, comment } = await findDirectory(bytes, path);
   if (start + size > bytes.size || size > MAX_DIRECTORY_BYTES) {
     fail(start, `a zip directory inside the file, found one of ${size} bytes`);
   }
@@ -91,10 +103,14 @@ export async function readZipDirectory(bytes: ByteSource, path: string): Promise
       size: entrySize,
       compressedSize,
       offset: field(42),
+      system: directory[at + 5]!,
+      attributes: view.getUint32(at + 38, true),
+      modified: view.getUint32(at + 12, true),
+      comment: decoder.decode(directory.subarray(extraEnd, end)),
     });
     at = end;
   }
-  return entries;
+  return { entries, comment };
 }
 
 /**
@@ -178,6 +194,7 @@ async function findDirectory(bytes: ByteSource, path: string) {
       `Cannot read ${path}: byte ${tailStart}: expected the end record of a zip archive`,
     );
   }
+  const comment = tail.slice(end + END_BYTES, end + END_BYTES + view.getUint16(end + 20, true));
   const locator = end - 20;
   if (locator >= 0 && view.getUint32(locator, true) === END64_LOCATOR) {
     const at = Number(view.getBigUint64(locator + 8, true));
@@ -188,12 +205,13 @@ async function findDirectory(bytes: ByteSource, path: string) {
       throw new InputSyntaxError(`Cannot read ${path}: byte ${at}: expected a zip64 end record`);
     }
     const [count, size, start] = [32, 40, 48].map((i) => Number(wide.getBigUint64(i, true)));
-    return { count: count!, size: size!, start: start! };
+    return { count: count!, size: size!, start: start!, comment };
   }
   return {
     count: view.getUint16(end + 10, true),
     size: view.getUint32(end + 12, true),
     start: view.getUint32(end + 16, true),
+    comment,
   };
 }
 

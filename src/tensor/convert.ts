@@ -20,6 +20,9 @@ const RANGES: { readonly [D in DType]?: Range } = {
   bool: { min: 0, limit: 2 },
 };
 
+/** Integers up to this are numbers. */
+const SAFE = 2n ** 53n;
+
 /** Where values come from, for messages. */
 export interface Origin {
   /** A file or name. */
@@ -31,7 +34,7 @@ export interface Origin {
 /**
  * Copies a tensor as another dtype; the same object when it has it already.
  *
- * As NumPy's `astype`: floats round to nearest even and overflow to infinity, floats lose their
+ * As NumPy's `astype`: values round once, to nearest even, and overflow to infinity, floats lose their
  * fraction on the way to integers, and what is not zero (NaN too) is true. Unlike it, NaN, infinity
  * and values out of range of an integer dtype are refused, not wrapped.
  *
@@ -77,7 +80,7 @@ export function convertValues<D extends DType>(
   } else if (from instanceof BigInt64Array || from instanceof BigUint64Array) {
     for (let i = 0; i < from.length; i++) {
       if (checked && !(from[i]! >= range.min && from[i]! < range.limit)) return refuse(i);
-      out[i] = Number(from[i]);
+      out[i] = dtype === "f64" ? Number(from[i]) : roundedToOdd(from[i]!);
     }
   } else if (checked) {
     for (let i = 0; i < from.length; i++) {
@@ -88,6 +91,17 @@ export function convertValues<D extends DType>(
   } else {
     out.set(from);
   }
+}
+
+/**
+ * A 64-bit integer as a number that rounds to f32 and shorter types as the integer does. What f64 does not hold goes to
+ * the neighbour of odd bits, which is no tie of theirs: nearest ones may be.
+ */
+export function roundedToOdd(value: bigint): number {
+  if (value >= -SAFE && value <= SAFE) return Number(value);
+  // 53 bits are left, of which the last stands for all that were cut off.
+  const cut = value & 0x7ffn;
+  return Number(value - cut + (cut !== 0n && (value & 0x800n) === 0n ? 0x800n : 0n));
 }
 
 function toBool(from: TensorData, out: TensorData): void {

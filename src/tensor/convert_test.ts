@@ -39,6 +39,50 @@ Deno.test("convertDType() rounds floats to nearest even and overflows to infinit
   assert.deepEqual(convert([1 + 2 ** -24, 1 + 3 * 2 ** -24], "f32"), [1, 1 + 2 ** -22]);
 });
 
+Deno.test("convertDType() rounds 64-bit integers once, to nearest even", () => {
+  // Halfway between values of f32, and just beside it where f64 takes it for halfway.
+  const step = 2n ** 39n;
+  const ties: [value: bigint, rounded: bigint][] = [0n, 1n].flatMap((odd) => {
+    const low = 2n ** 62n + odd * step;
+    const half = low + step / 2n;
+    return [
+      [half, odd === 0n ? low : low + step],
+      [half + 1n, low + step],
+      [half - 1n, low],
+    ] as [bigint, bigint][];
+  });
+  const signed = [...ties, ...ties.map(([value, rounded]) => [-value, -rounded] as const)];
+  const from = tensor("i64", [12], BigInt64Array.from(signed, ([value]) => value));
+  assert.deepEqual(
+    Array.from(convertDType(from, "f32").data, BigInt),
+    signed.map(([, rounded]) => rounded),
+  );
+  const unsigned = tensor("u64", [6], BigUint64Array.from(ties, ([value]) => value * 2n));
+  assert.deepEqual(
+    Array.from(convertDType(unsigned, "f32").data, BigInt),
+    ties.map(([, rounded]) => rounded * 2n),
+  );
+  const most = tensor("u64", [3], BigUint64Array.of(2n ** 64n - 1n, 2n ** 53n + 1n, 65519n));
+  assert.deepEqual([...convertDType(most, "f32").data], [2 ** 64, 2 ** 53, 65519]);
+  assert.deepEqual([...convertDType(most, "f64").data], [2 ** 64, 2 ** 53, 65519]);
+  assert.deepEqual([...convertDType(most, "f16").data], [Infinity, Infinity, 65504]);
+  // Ties of f64 itself.
+  const exact = tensor("i64", [3], BigInt64Array.of(2n ** 53n + 1n, 2n ** 53n + 3n, -(2n ** 62n)));
+  assert.deepEqual([...convertDType(exact, "f64").data], [2 ** 53, 2 ** 53 + 4, -(2 ** 62)]);
+});
+
+Deno.test("convertDType() rounds f64 to f16 once", () => {
+  // Beside a tie of f16, where f32 takes it for one.
+  const values = [1 + 2 ** -11 + 2 ** -40, 1 + 2 ** -11, 1 + 3 * 2 ** -11 - 2 ** -40, 2 ** -25];
+  assert.deepEqual(convert([...values, 2 ** -25 + 2 ** -60], "f16"), [
+    1 + 2 ** -10,
+    1,
+    1 + 2 ** -10,
+    0,
+    2 ** -24,
+  ]);
+});
+
 Deno.test("convertDType() cuts fractions off and makes all but zero true", () => {
   assert.deepEqual(convert([-1.9, -0.9, 0.9, 127.9, -128.9], "i8"), [-1, 0, 0, 127, -128]);
   assert.deepEqual(convert([-0.9, 255.9], "u8"), [0, 255]);

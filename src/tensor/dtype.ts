@@ -15,6 +15,9 @@ export type DType =
   | "u64"
   | "bool";
 
+/** Element type of a file. `bf16`, the upper half of f32's bits, is of files alone: it is read as f32, which holds it exactly. */
+export type FileDType = DType | "bf16";
+
 /** The typed array that holds a tensor of each dtype. */
 export interface TypedArrays {
   /** Two bytes. */
@@ -76,12 +79,17 @@ const CONSTRUCTORS: { readonly [D in DType]: ArrayConstructorOf<D> } = {
 /** All dtypes, in the order help texts list them. */
 export const DTYPES: readonly DType[] = Object.keys(CONSTRUCTORS) as DType[];
 
+/** All dtypes of files, in the order help texts list them. */
+export const FILE_DTYPES: readonly FileDType[] = DTYPES.flatMap((dtype) =>
+  dtype === "f16" ? [dtype, "bf16" as const] : dtype
+);
+
 /** Typed array constructor for `dtype`. */
 export function arrayConstructor<D extends DType>(dtype: D): ArrayConstructorOf<D> {
   return CONSTRUCTORS[dtype];
 }
 
 /** Bytes per element. */
-export function dtypeBytes(dtype: DType): number {
-  return CONSTRUCTORS[dtype].BYTES_PER_ELEMENT;
+export function dtypeBytes(dtype: FileDType): number {
+  return dtype === "bf16" ? 2 : CONSTRUCTORS[dtype].BYTES_PER_ELEMENT;
 }

@@ -62,6 +62,28 @@ export function fillTensor<D extends DType>(
   kind: FillKind,
   seed: number,
 ): Tensor<D> {
+  return filled(dtype, shape, { kind, seed, bits: dtype === "f16" ? 11 : 24 });
+}
+
+/** {@linkcode fillTensor} of f32, whose uniform values have the 8 bits that bf16 holds. */
+export function fillForBf16(
+  shape: readonly number[],
+  kind: FillKind,
+  seed: number,
+): Tensor<"f32"> {
+  return filled("f32", shape, { kind, seed, bits: 8 });
+}
+
+function filled<D extends DType>(
+  dtype: D,
+  shape: readonly number[],
+  { kind, seed, bits }: {
+    readonly kind: FillKind;
+    readonly seed: number;
+    /** Of uniform values. */
+    readonly bits: number;
+  },
+): Tensor<D> {
   const real = dtype === "f16" || dtype === "f32" || dtype === "f64";
   if (!real && !WHOLE.includes(kind)) {
     throw new InputTypeError(
@@ -76,7 +98,7 @@ export function fillTensor<D extends DType>(
   const data: TensorData = result.data;
   const words = new Uint32Array(BLOCK);
   const values = new Float64Array(BLOCK);
-  const draw = drawing(dtype, kind);
+  const draw = drawing(dtype, kind, 32 - bits);
   const count = elementCount(shape);
   for (let start = 0; start < count; start += BLOCK) {
     random.fill(words);
@@ -108,8 +130,11 @@ function mixScales({ data, shape }: Tensor, random: RandomWords): void {
 }
 
 /** Turns words into values; each is a loop of its own, which the engine makes fast. */
-function drawing(dtype: DType, kind: FillKind): (words: Uint32Array, values: Float64Array) => void {
-  const drop = dtype === "f16" ? 21 : 8;
+function drawing(
+  dtype: DType,
+  kind: FillKind,
+  drop: number,
+): (words: Uint32Array, values: Float64Array) => void {
   const real = dtype.startsWith("f");
   switch (kind) {
     case "uniform01":
