@@ -72,8 +72,10 @@ export interface Plan {
   readonly workspaceBytes: number;
   /** Multiplications the kernels perform, waste included. */
   readonly multiplications: number;
-  /** What a run should take; absent where nothing predicts it. */
+  /** What a run should take on {@linkcode predictedDevice}; absent where nothing predicts it. */
   readonly predictedMs?: number;
+  /** Name of the model that {@linkcode predictedMs} is of: `NVIDIA H200` where the request names no device. */
+  readonly predictedDevice?: string;
   /** How much the algorithm enlarges rounding errors; 1, that of sums of products, where absent. */
   readonly amplification?: number;
   /** How the sums are rounded: what the check simulates. */

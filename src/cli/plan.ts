@@ -1,6 +1,6 @@
 import { dtypeText } from "../report/case_key.ts";
-import { modelOf } from "../algorithms/device/h200.ts";
-import type { DeviceModel } from "../algorithms/device/model.ts";
+import { deviceOf, modelOf } from "../algorithms/device/h200.ts";
+import { type DeviceModel, deviceText } from "../algorithms/device/model.ts";
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../algorithms/plan.ts";
 import { predictPlanMs } from "../algorithms/cost/choose.ts";
 import { type PlanMemory, planMemory } from "../algorithms/memory.ts";
@@ -82,18 +82,27 @@ export function planCommand() {
       if (options.all) {
         const rows = allPlans(request);
         out.line(options.json ? JSON.stringify(rows) : allTable(rows));
+        if (!options.json && rows.some(({ predicted_ms }) => predicted_ms !== undefined)) {
+          out.line(`predicted on ${predictedOn(request, options, device)}`);
+        }
         const refused = rows.every(({ reason }) => reason !== undefined);
         if (refused && rows.some(({ reason }) => /the device's/.test(reason!))) noteLimits(device);
         return;
       }
       const planned = planOrNote(request);
       const predictedMs = predictPlanMs(request, planned);
-      const plan = predictedMs === undefined ? planned : { ...planned, predictedMs };
+      const plan = predictedMs === undefined ? planned : {
+        ...planned,
+        predictedMs,
+        predictedDevice: deviceOf(request).name,
+      };
       if (options.wgsl) {
         for (const [name, wgsl] of shaders(plan)) out.line(`// ${name}\n${wgsl}`);
       } else {
         out.line(
-          options.json ? planJson(subject, options, plan) : planReport(subject, options, plan),
+          options.json
+            ? planJson(subject, options, plan)
+            : planReport(subject, options, plan, predictedOn(request, options, device)),
         );
       }
     });
@@ -140,6 +149,25 @@ function planRequest(
     ...(tuning === undefined ? {} : { tuning }),
     device: modelOf(workgroupsInFlight, planning.device ?? model, adapter),
   };
+}
+
+/** The device that predicted times are of, and what to do where nobody chose it. */
+function predictedOn(
+  request: PlanRequest,
+  { device, deviceModel }: { readonly device: "none" | "gpu"; readonly deviceModel?: string },
+  { model, adapter = "" }: ThisDevice,
+): string {
+  const of = deviceOf(request);
+  const named = deviceText(of);
+  if (deviceModel !== undefined) return named;
+  if (device !== "gpu") {
+    return `${named} (no device was asked for: --device gpu takes this machine's, --device-model a file's)`;
+  }
+  return model !== undefined || of.software || adapter.includes(of.name)
+    ? named
+    : `${named} (${
+      printableCell(adapter)
+    } is taken for one until wgconv calibrate has measured it)`;
 }
 
 /** What is planned for. */
@@ -234,6 +262,7 @@ function planReport(
   { problem, layout, filterLayout }: OpenedConv,
   { dtype, outDtype }: ProblemOptions,
   plan: Plan,
+  device: string,
 ): string {
   const dtypes = dtypeText({ dtype, out_dtype: isUsual(dtype, outDtype) ? undefined : outDtype });
   const flops = directFlops(problem);
@@ -249,7 +278,7 @@ function planReport(
     ["memory", memoryText(planMemory(plan, problem.op))],
     ...(plan.predictedMs === undefined
       ? []
-      : [["predicted", `${plan.predictedMs.toPrecision(3)} ms`] as [string, string]]),
+      : [["predicted", `${plan.predictedMs.toPrecision(3)} ms on ${device}`] as [string, string]]),
     ["flops", formatCount(flops)],
     ["multiplies", formatCount(plan.multiplications) + ratio],
     ...plan.buffers.map(({ name, role, bytes }): [string, string] => [
@@ -295,7 +324,9 @@ function planJson(
     kernel: plan.kernel,
     workspace_bytes: plan.workspaceBytes,
     memory_bytes: planMemory(plan, problem.op),
-    ...(plan.predictedMs === undefined ? {} : { predicted_ms: plan.predictedMs }),
+    ...(plan.predictedMs === undefined
+      ? {}
+      : { predicted_ms: plan.predictedMs, predicted_device: plan.predictedDevice }),
     flops: directFlops(problem),
     multiplications: plan.multiplications,
     buffers: plan.buffers,

@@ -1,3 +1,4 @@
+import { deviceOf } from "../algorithms/device/h200.ts";
 import { predictPlanMs } from "../algorithms/cost/choose.ts";
 import { rivalName } from "../algorithms/cost/plan_fastest.ts";
 import { type PlanMemory, planMemory } from "../algorithms/memory.ts";
@@ -19,6 +20,8 @@ export interface Option {
   readonly memory_bytes?: PlanMemory;
   /** What a run should take; absent where nothing predicts it. */
   readonly predicted_ms?: number;
+  /** The model that it is of. */
+  readonly predicted_device?: string;
   readonly multiplications?: number;
   readonly reason?: string;
 }
@@ -38,7 +41,9 @@ export function allPlans(request: PlanRequest): Option[] {
       passes: plan.passes.length,
       workspace_bytes: plan.workspaceBytes,
       memory_bytes: planMemory(plan, request.problem.op),
-      ...(predicted === undefined ? {} : { predicted_ms: predicted }),
+      ...(predicted === undefined
+        ? {}
+        : { predicted_ms: predicted, predicted_device: deviceOf(request).name }),
       multiplications: plan.multiplications,
     };
   }).toSorted((a, b) => peak(a) === peak(b) ? 0 : peak(a) - peak(b));
@@ -81,14 +86,16 @@ export function rivalLines({ rivals = [] }: Plan): string[] {
 }
 
 /** The same as JSON. */
-export function rivalRecords({ rivals }: Plan) {
+export function rivalRecords({ rivals, predictedDevice }: Plan) {
   return rivals?.map(({ algorithm, tile, pair, variant, amplification, predictedMs, reason }) => ({
     algorithm,
     ...(tile === undefined ? {} : { tile }),
     ...(pair === undefined ? {} : { pair }),
     ...(variant === undefined ? {} : { variant: variantTrait(variant).slice(1) }),
     amplification,
-    ...(predictedMs === undefined ? {} : { predicted_ms: predictedMs }),
+    ...(predictedMs === undefined
+      ? {}
+      : { predicted_ms: predictedMs, predicted_device: predictedDevice }),
     ...(reason === undefined ? {} : { reason }),
   }));
 }

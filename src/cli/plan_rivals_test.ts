@@ -32,7 +32,8 @@ Deno.test("allPlans() predicts the time of every algorithm that can, the least m
 
 Deno.test("allPlans() predicts longer times for a CPU", () => {
   const rows = allPlans({ ...REQUEST, device: softwareDevice(4) });
-  for (const { algorithm, predicted_ms = Infinity } of rows) {
+  for (const { algorithm, predicted_device, predicted_ms = Infinity } of rows) {
+    assert.equal(predicted_device, predicted_ms === Infinity ? undefined : "software", algorithm);
     assert.ok(predicted_ms > 10, `${algorithm}: ${predicted_ms}`);
   }
 });
@@ -45,7 +46,10 @@ Deno.test("rivalLines() and rivalRecords() say what auto weighed, and why not", 
   const records = rivalRecords(plan)!;
   assert.equal(records.length, lines.length + 1);
   assert.equal(records[0]!.algorithm, plan.algorithm);
-  assert.ok(records[0]!.predicted_ms! > 0 && records[0]!.amplification > 1);
+  assert.ok(
+    records[0]!.predicted_ms! > 0 && records[0]!.predicted_device === "NVIDIA H200" &&
+      records[0]!.amplification > 1,
+  );
   assert.equal(records.find(({ algorithm }) => algorithm === "winrs")!.predicted_ms, undefined);
   const named = planConv({ ...REQUEST, algorithm: "direct" });
   assert.deepEqual(rivalLines(named), []);

@@ -138,7 +138,10 @@ export function tryPlanBiasGradient(request: BiasGradientRequest): Planned<Plan>
     algorithm: "bias-gradient",
     passes: channels === 0 ? [] : passes,
     multiplications: 0,
-    ...(device.software ? {} : { predictedMs: predictedMs(buffers, device) }),
+    ...(device.software ? {} : {
+      predictedMs: predictedMs(buffers, device),
+      predictedDevice: device.name,
+    }),
     arithmetic: {},
     notes: [`${segments} workgroups share the places of a channel`],
   });

@@ -1,4 +1,6 @@
 import { variantTrait } from "../../kernels/main_loop_variant.ts";
+import { deviceOf } from "../device/h200.ts";
+import { type DeviceModel, deviceText } from "../device/model.ts";
 import type { Plan } from "../plan.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -29,11 +31,12 @@ export function planFastest(
     }
     const rivals = [rival, ...ranked.slice(index + 1), ...refused];
     const { predictedMs } = rival;
+    const device = deviceOf(request);
     return {
       ...plan,
-      ...(predictedMs === undefined ? {} : { predictedMs }),
+      ...(predictedMs === undefined ? {} : { predictedMs, predictedDevice: device.name }),
       rivals,
-      notes: [...plan.notes, explanation(rivals)],
+      notes: [...plan.notes, explanation(rivals, device)],
     };
   }
   const reasons = ranked.map((rival) =>
@@ -49,8 +52,8 @@ export function rivalName({ algorithm, tile, pair, variant }: Rival): string {
     variantTrait(variant).replace("_", " ");
 }
 
-/** `auto: winograd2d-nonfused F(4x4,3x3) is predicted to take 0.284 ms; implicit-gemm 0.65`. */
-function explanation([chosen, ...others]: readonly Rival[]): string {
+/** `auto: winograd2d-nonfused F(4x4,3x3) is predicted to take 0.284 ms on an NVIDIA H200, implicit-gemm 0.65`. */
+function explanation([chosen, ...others]: readonly Rival[], device: DeviceModel): string {
   // No rival is `direct`, which is taken where nothing else fits.
   const timed = others.filter(({ predictedMs, reason, algorithm }) =>
     predictedMs !== undefined && !reason && algorithm !== "direct"
@@ -58,7 +61,9 @@ function explanation([chosen, ...others]: readonly Rival[]): string {
   const ms = ({ predictedMs = NaN }: Rival) => predictedMs.toPrecision(3);
   const rest = timed.slice(0, NAMED).map((rival) => `${rivalName(rival)} ${ms(rival)}`);
   const faster = timed.some(({ predictedMs = NaN }) => predictedMs < (chosen!.predictedMs ?? 0));
-  return `auto: ${rivalName(chosen!)} is predicted to take ${ms(chosen!)} ms` +
+  return `auto: ${rivalName(chosen!)} is predicted to take ${ms(chosen!)} ms on ${
+    deviceText(device)
+  }` +
     (rest.length === 0 ? ", nothing else can be taken" : `, ${rest.join(", ")}`) +
     (faster ? "; less error is worth a little time" : "");
 }

@@ -34,7 +34,7 @@ Deno.test("auto explains its choice and lists its rivals", () => {
   assert.ok(plan.rivals!.some(({ algorithm }) => algorithm === "implicit-gemm"));
   assert.match(
     plan.notes.at(-1)!,
-    /^auto: winograd2d-nonfused F\(\dx\d,3x3\) is predicted to take 0\.\d+ ms, winograd/,
+    /^auto: winograd2d-nonfused F\(\dx\d,3x3\) is predicted to take 0\.\d+ ms on an NVIDIA H200, winograd/,
   );
 });
 

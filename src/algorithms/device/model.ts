@@ -259,6 +259,12 @@ export interface DeviceModel {
   };
 }
 
+/** A device in a sentence, after "on": `an NVIDIA H200`. */
+export function deviceText({ name, software }: Pick<DeviceModel, "name" | "software">): string {
+  if (software) return "a software device";
+  return name.startsWith("NVIDIA") ? `an ${name}` : name;
+}
+
 /** Share of its arithmetic that a multiprocessor uses with so many warps: few hide no latency. */
 export function occupancyRate({ warps: { busy, power } }: DeviceModel, warps: number): number {
   return warps >= busy ? 1 : 1 - (1 - warps / busy) ** power;

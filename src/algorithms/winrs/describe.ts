@@ -1,3 +1,4 @@
+import { type DeviceModel, deviceText } from "../device/model.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { dataElements } from "./baseline.ts";
 import type { Configuration } from "./configure.ts";
@@ -10,12 +11,14 @@ import type { Share, ShareKernel } from "./share.ts";
  * Segments with a picture of them, workspace and time, a line each.
  *
  * @param elementBytes Of the operands.
+ * @param device That the time is predicted of.
  */
 export function describeConfiguration(
   problem: ConvProblem,
   { pair, segmentation, baseline, axes, predictedMs }: Configuration,
   workspaceBytes: number,
   elementBytes: number,
+  device: DeviceModel,
 ): string[] {
   const { rows, columns, count, shared, firstColumns } = segmentation;
   // A nested kernel's segments are of whole tiles of rows.
@@ -34,7 +37,7 @@ export function describeConfiguration(
     buckets,
     ...segmentPicture({ ...segmentation, rowStarts }),
     `workspace ${(workspaceBytes / 1e6).toFixed(1)} MB, ${share.toFixed(3)} of the data`,
-    `predicted ${predictedMs.toFixed(3)} ms`,
+    `predicted ${predictedMs.toFixed(3)} ms on ${deviceText(device)}`,
   ];
 }
 

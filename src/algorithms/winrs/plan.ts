@@ -216,6 +216,7 @@ export function planConfiguration(
     algorithm: "winrs",
     passes: elements === 0 ? [] : passes,
     predictedMs: configuration.predictedMs,
+    predictedDevice: deviceOf(request).name,
     multiplications: kernels.reduce((sum, { multiplications }) => sum + multiplications, 0),
     amplification: Math.max(...shares.map(({ omega }) => enlarged(request, omega))),
     arithmetic: {
@@ -223,7 +224,13 @@ export function planConfiguration(
       ...(isHalf(request) ? { transformed: "f16" } : {}),
     },
     notes: [
-      ...describeConfiguration(problem, configuration, workspaceBytes, operandBytes(request)),
+      ...describeConfiguration(
+        problem,
+        configuration,
+        workspaceBytes,
+        operandBytes(request),
+        deviceOf(request),
+      ),
       ...shares.map((share, i) => describeShare(share, made[i]!)),
     ],
   });

@@ -108,7 +108,8 @@ function wholeModel(given: Partial<DeviceModel>, source: string): DeviceModel {
   const { busy, power } = whole.warps;
   const alike = given.warps !== undefined && given.warps.loop === undefined;
   const loop = alike ? { busy, power } : whole.warps.loop;
-  const model = { ...whole, warps: { ...whole.warps, loop } };
+  // What does not say its name is known by its file, and is no H200 for figures that it leaves out.
+  const model = { ...whole, name: given.name ?? source, warps: { ...whole.warps, loop } };
   if (!TILE_POLICIES.some((policy) => weighsPolicy(model, policy))) {
     throw new InputTypeError(
       `Cannot read ${source}: shares.policies are 0 for every policy without matrix units, expected one that is not`,
