@@ -18,10 +18,21 @@ export function activationText(activation: Activation, scalar: Scalar = "f32"): 
     ? ERF
     : "";
   const four = typeName(scalar, 4);
-  return `${needs}
-fn activate(x: ${scalar}) -> ${scalar} {
+  const one = scalar === "i32"
+    ? `fn activate(x: i32) -> i32 {
+  ${body}
+}`
+    : `fn activated(x: ${scalar}) -> ${scalar} {
   ${body}
 }
+// NaN stays NaN. Its bits are asked, since compilers may take x != x for false, and max() drops it.
+fn activate(x: ${scalar}) -> ${scalar} {
+  return select(activated(x), x, (bitcast<u32>(${
+      scalar === "f64" ? "f32(x)" : "x"
+    }) & 0x7fffffffu) > 0x7f800000u);
+}`;
+  return `${needs}
+${one}
 fn activate4(x: ${four}) -> ${four} {
   return ${four}(activate(x.x), activate(x.y), activate(x.z), activate(x.w));
 }`;
@@ -29,9 +40,10 @@ fn activate4(x: ${four}) -> ${four} {
 
 const I32_BODIES: { readonly [A in Activation]?: string } = { "relu": "return max(x, 0i);" };
 
-// exp of a non-positive number only: neither sigmoid nor tanh overflows.
+// exp of a non-positive number only: neither sigmoid nor tanh overflows. SiLU and GELU are zero, and not -inf·0, from where their
+// factor is zero.
 const BODIES: { readonly [A in Activation]?: string } = {
-  "relu": "return select(max(x, 0.0), x, x != x);",
+  "relu": "return max(x, 0.0);",
   "leaky-relu": `return select(x, x * ${LEAKY_RELU_SLOPE}, x < 0.0);`,
   "sigmoid": "let e = exp(-abs(x)); return select(e, 1.0, x >= 0.0) / (1.0 + e);",
   // Near zero 1 - e cancels; the odd series up to x^7 is exact to f32 there.
@@ -41,8 +53,8 @@ const BODIES: { readonly [A in Activation]?: string } = {
   }
   let e = exp(-2.0 * abs(x));
   return sign(x) * (1.0 - e) / (1.0 + e);`,
-  "silu": "let e = exp(-abs(x)); return x * select(e, 1.0, x >= 0.0) / (1.0 + e);",
-  "gelu": "return 0.5 * x * erfc_f32(-0.70710678 * x);",
+  "silu": "let e = exp(-abs(x)); return max(x, -128.0) * select(e, 1.0, x >= 0.0) / (1.0 + e);",
+  "gelu": "return 0.5 * max(x, -16.0) * erfc_f32(-0.70710678 * x);",
 };
 
 // erfc by Abramowitz and Stegun 7.1.26 would err by 1e-7 absolute, which is relative 1e-2 in gelu's left

@@ -146,7 +146,13 @@ export function gemmOperands(problem: GemmProblem): GemmTensor[] {
   ];
 }
 
-/** 2·batch·m·n·k. */
-export function gemmFlops({ batch, m, n, k }: GemmProblem): number {
-  return 2 * batch * m * n * k;
+/** Products that a result sums: none where alpha is 0, since neither A nor B is read then, as in BLAS. */
+export function summedDepth({ k, alpha }: Pick<GemmProblem, "k" | "alpha">): number {
+  return alpha === 0 ? 0 : k;
+}
+
+/** 2·batch·m·n·k, or 0 where alpha is 0. */
+export function gemmFlops(problem: GemmProblem): number {
+  const { batch, m, n } = problem;
+  return 2 * batch * m * n * summedDepth(problem);
 }

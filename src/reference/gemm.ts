@@ -3,7 +3,7 @@ import type { GemmProblem } from "../problem/gemm_problem.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { activate } from "./activate.ts";
 import { addTo, type DoubleDouble, productError, sumError, times } from "./double_double.ts";
-import { checkGemmOperands, gemmConv, type GemmInputs } from "./gemm_conv.ts";
+import { checkGemmOperands, gemmConv, type GemmInputs, summedProduct } from "./gemm_conv.ts";
 import { activationScale, referenceConv, type ReferenceResult } from "./reference.ts";
 
 export type { GemmInputs } from "./gemm_conv.ts";
@@ -46,11 +46,12 @@ export interface GemmReferenceOptions {
  * ```
  */
 export async function referenceGemm(
-  problem: GemmProblem,
-  operands: GemmInputs,
+  asked: GemmProblem,
+  given: GemmInputs,
   options: GemmReferenceOptions = {},
 ): Promise<ReferenceResult> {
-  checkGemmOperands(problem, operands);
+  checkGemmOperands(asked, given);
+  const { problem, operands } = summedProduct(asked, given);
   const { m, n, batch } = problem;
   const { sample, indices, onProgress } = options;
   const shape = [batch, m, n];

@@ -1,5 +1,5 @@
 import { type ConvProblem, convProblem } from "../problem/conv_problem.ts";
-import { gemmOperands, type GemmProblem, gemmShape } from "../problem/gemm_problem.ts";
+import { gemmOperands, type GemmProblem, gemmShape, summedDepth } from "../problem/gemm_problem.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import type { HostArray } from "./geometry.ts";
 import type { ReferenceInputs } from "./reference.ts";
@@ -33,6 +33,17 @@ export function checkGemmOperands(problem: GemmProblem, operands: GemmInputs): v
       );
     }
   }
+}
+
+/** A product of no depth where alpha is 0, so that nothing reads A and B; else the product as it is. */
+export function summedProduct<Inputs extends GemmInputs>(
+  problem: GemmProblem,
+  operands: Inputs,
+): { problem: GemmProblem; operands: Inputs } {
+  const k = summedDepth(problem);
+  if (k === problem.k) return { problem, operands };
+  const none = new Float32Array(0);
+  return { problem: { ...problem, k }, operands: { ...operands, a: none, b: none } };
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { GemmProblem } from "../problem/gemm_problem.ts";
-import { checkGemmOperands, gemmConv, type GemmInputs } from "./gemm_conv.ts";
+import { checkGemmOperands, gemmConv, type GemmInputs, summedProduct } from "./gemm_conv.ts";
 import type { ProjectedArray } from "./project_channels.ts";
 import { projectConv, type Projection, type ProjectionOptions } from "./projection.ts";
 import { randomStream } from "./sample.ts";
@@ -11,11 +11,12 @@ import { randomStream } from "./sample.ts";
  * @throws {TypeError} if an operand is missing or of another size.
  */
 export async function projectGemm(
-  problem: GemmProblem,
-  operands: GemmInputs,
+  asked: GemmProblem,
+  given: GemmInputs,
   options: ProjectionOptions,
 ): Promise<Projection> {
-  checkGemmOperands(problem, operands);
+  checkGemmOperands(asked, given);
+  const { problem, operands } = summedProduct(asked, given);
   const { m, n, batch, alpha, beta } = problem;
   const count = batch * n;
   const expected = new Float64Array(count);

@@ -12,6 +12,7 @@ import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { activate } from "./activate.ts";
 import { type GemmInputs, referenceGemm } from "./gemm.ts";
+import { projectGemm } from "./gemm_projection.ts";
 import { randomStream } from "./sample.ts";
 
 function operandsOf(problem: GemmProblem, seed: number): GemmInputs {
@@ -193,4 +194,20 @@ Deno.test("referenceGemm() of integers is exact where results are of 32 bits, wh
       { ...plain, alpha: 2 ** 31 / 2 ** 3, beta: 2 ** 28, c: most },
     ]
   ) await assert.rejects(product(beyond), refusal);
+});
+
+Deno.test("referenceGemm() reads neither A nor B where alpha is 0, and no C where beta is", async () => {
+  const [m, n, k] = [2, 3, 4];
+  const [a, b] = [new Float64Array(m * k).fill(NaN), new Float64Array(k * n).fill(Infinity)];
+  const c = Float64Array.of(1, 2, 3, 4, 5, 6);
+  const none = gemmProblem({ m, n, k, alpha: 0, beta: 2 });
+  for (const compensated of [false, true]) {
+    const { values, magnitudes } = await referenceGemm(none, { a, b, c }, { compensated });
+    assert.deepEqual([[...values], [...magnitudes]], [[2, 4, 6, 8, 10, 12], [2, 4, 6, 8, 10, 12]]);
+    const ones = { a: a.map(() => 1), b: b.map(() => 1), c: c.map(() => NaN) };
+    const product = await referenceGemm(gemmProblem({ m, n, k }), ones, { compensated });
+    assert.deepEqual([...product.values], [4, 4, 4, 4, 4, 4]);
+  }
+  const { expected, project } = await projectGemm(none, { a, b, c }, { seed: 1 });
+  assert.deepEqual([...expected], [...project(c.map((value) => 2 * value)).sums]);
 });

@@ -4,6 +4,7 @@ import type { GemmProblem } from "../problem/gemm_problem.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { activate } from "../reference/activate.ts";
 import { finishExact, type GemmInputs } from "../reference/gemm.ts";
+import { summedProduct } from "../reference/gemm_conv.ts";
 import type { HostArray } from "../reference/geometry.ts";
 import { activationScale } from "../reference/reference.ts";
 import { randomStream } from "../reference/sample.ts";
@@ -30,7 +31,8 @@ interface Block {
 }
 
 /** The yardstick of a product: outputs sampled from all of the batch, rows and columns. */
-export function gemmYardstick(request: GemmYardstickRequest): Yardstick {
+export function gemmYardstick(asked: GemmYardstickRequest): Yardstick {
+  const request = { ...asked, ...summedProduct(asked.problem, asked.operands) };
   const { problem: { m, n, k, batch }, precision, seed } = request;
   const sampled = function* (): Generator<readonly [Block, SimulationOrder]> {
     const random = randomStream(seed);

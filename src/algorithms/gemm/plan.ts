@@ -25,7 +25,7 @@ import {
 import { splitDrift } from "../../problem/split_drift.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { checkGemmArithmetic } from "../../problem/gemm_arithmetic.ts";
-import { GEMM_DTYPES } from "../../problem/gemm_problem.ts";
+import { GEMM_DTYPES, summedDepth } from "../../problem/gemm_problem.ts";
 import { type Cut, cutArithmetic, refuseCounts } from "../cut.ts";
 import { cutNotes, UNBOUND_NOTE } from "../cut_note.ts";
 import { refuseLongLoops } from "../loops.ts";
@@ -160,7 +160,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   }
   const counted = refuseCounts(asked);
   if (counted !== undefined) return counted;
-  const choice = chooseGemm(asked);
+  const choice = chooseGemm(summedRequest(asked));
   if (isRefusal(choice)) return choice;
   const { math, gemv } = choice;
   if (gemv !== undefined) {
@@ -178,9 +178,16 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
     : plan;
 }
 
+/** The request of the products that results sum: none where alpha is 0, as kernels hold it. */
+function summedRequest(asked: GemmRequest): GemmRequest {
+  const { problem, dtype } = asked;
+  const alpha = dtype === "f64" ? problem.alpha : Math.fround(problem.alpha);
+  return { ...asked, problem: { ...problem, k: summedDepth({ ...problem, alpha }) } };
+}
+
 /** Plans a product whose kind of multiplication is chosen. */
 function planMath(asked: GemmRequest): Planned<Plan> {
-  const request = withTile(asked);
+  const request = withTile(summedRequest(asked));
   const { problem, limits } = request;
   const device = deviceOf(request);
   const asStored = elementsOf(request);
@@ -203,7 +210,8 @@ function planMath(asked: GemmRequest): Planned<Plan> {
   const depth = loopDepth(storedDepth(k, asStored, matrix), policy, chain);
   const shape = { rows: m, columns: n, depth, batches: batch, splits };
 
-  const { buffers, place } = gemmBuffers(problem, types, limits);
+  // A and B are there, whether they are read or not.
+  const { buffers, place } = gemmBuffers(asked.problem, types, limits);
   const result = place.output!;
   const strides = { row: n, outer: 0, inner: 1, base: [m * n] };
   const widest = gemmVector(problem);

@@ -1,0 +1,163 @@
+/** Activations of NaN, infinities and large values on the driver at hand: NaN stays NaN, and limits are what they are. */
+import assert from "#assert";
+import { convolve, type ConvolveOptions } from "../../src/convolve.ts";
+import type { Scalar } from "../../src/elements/scalar.ts";
+import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import { activationText } from "../../src/kernels/activation.ts";
+import { multiply, type MultiplyOptions } from "../../src/multiply.ts";
+import { convProblem } from "../../src/problem/conv_problem.ts";
+import { ACTIVATIONS, type Epilogue } from "../../src/problem/epilogue.ts";
+import { gemmProblem } from "../../src/problem/gemm_problem.ts";
+import { activate } from "../../src/reference/activate.ts";
+import { backend } from "./driver.ts";
+
+const open = () => openDevice({ backend, optionalFeatures: ["shader-f16", "shader-f64"] });
+
+/** Sixteen values; those of f16 fit it. */
+const VALUES = [
+  NaN,
+  -NaN,
+  Infinity,
+  -Infinity,
+  ...[6e4, -6e4, 300, -300, 90, -90, 15, -15, 1, -1, 0, -0.125],
+];
+
+/** The values through the text of an activation alone, one at a time and four at once. */
+async function throughText(
+  { device }: GpuDevice,
+  activation: Epilogue["activation"],
+  scalar: Scalar,
+): Promise<number[]> {
+  const code = `
+${activationText(activation, scalar)}
+@group(0) @binding(0) var<storage, read> values: array<${scalar}>;
+@group(0) @binding(1) var<storage, read_write> results: array<${scalar}>;
+@compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) {
+  let i = 4u * id.x;
+  let four = activate4(vec4(values[i], values[i + 1u], values[i + 2u], values[i + 3u]));
+  for (var j = 0u; j < 4u; j++) {
+    results[i + j] = activate(values[i + j]);
+    results[${VALUES.length}u + i + j] = four[j];
+  }
+}`;
+  const numbers = scalar === "f64" ? Float64Array : Float32Array;
+  const data = new numbers(VALUES);
+  const compute = { module: device.createShaderModule({ code }), entryPoint: "main" };
+  const pipeline = await device.createComputePipelineAsync({ layout: "auto", compute });
+  const buffer = (size: number, usage: number) => device.createBuffer({ size, usage });
+  const values = buffer(data.byteLength, GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST);
+  const size = 2 * data.byteLength;
+  const results = buffer(size, GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC);
+  const copy = buffer(size, GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST);
+  device.queue.writeBuffer(values, 0, data);
+  const encoder = device.createCommandEncoder();
+  const pass = encoder.beginComputePass();
+  pass.setPipeline(pipeline);
+  const entries = [values, results].map((one, binding) => ({ binding, resource: { buffer: one } }));
+  const layout = pipeline.getBindGroupLayout(0);
+  pass.setBindGroup(0, device.createBindGroup({ layout, entries }));
+  pass.dispatchWorkgroups(VALUES.length / 4);
+  pass.end();
+  encoder.copyBufferToBuffer(results, 0, copy, 0, size);
+  device.queue.submit([encoder.finish()]);
+  await copy.mapAsync(GPUMapMode.READ);
+  const got = [...new numbers(copy.getMappedRange().slice(0))];
+  for (const one of [values, results, copy]) one.destroy();
+  return got;
+}
+
+function assertActivated(
+  got: ArrayLike<number>,
+  activation: Epilogue["activation"],
+  what: string,
+  unit: number,
+  values: readonly number[] = VALUES,
+) {
+  values.forEach((value, i) => {
+    const [is, should] = [got[i]!, activate(activation, value)];
+    const right = Number.isFinite(should)
+      ? Math.abs(is - should) <= unit * Math.max(Math.abs(should), 2 ** -14)
+      : Object.is(is, should);
+    assert.ok(right, `${what}: ${activation} of ${value} is ${is}, expected ${should}`);
+  });
+}
+
+Deno.test("every activation keeps NaN and takes infinities to its limits", async () => {
+  using gpu = await open();
+  for (const activation of ACTIVATIONS) {
+    if (activation === "none") continue;
+    for (const scalar of ["f32", "f64"] as const) {
+      if (scalar === "f64" && !gpu.features.has("shader-f64")) continue;
+      const got = await throughText(gpu, activation, scalar);
+      assertActivated(got, activation, scalar, 1e-5);
+      assertActivated(got.slice(VALUES.length), activation, `four ${scalar}`, 1e-5);
+    }
+  }
+});
+
+Deno.test("convolutions of every kind keep a bias of NaN and infinities under relu", async () => {
+  using gpu = await open();
+  const problem = convProblem({
+    batch: 1,
+    inChannels: 4,
+    outChannels: VALUES.length,
+    inputSize: [4, 4],
+    filterSize: [3, 3],
+    padding: "same",
+  });
+  const choices: ConvolveOptions[] = [
+    { algorithm: "direct" },
+    { algorithm: "implicit-gemm" },
+    { algorithm: "winograd2d" },
+    { algorithm: "winograd2d-nonfused" },
+    { algorithm: "direct", layout: "nhwc" },
+    { algorithm: "implicit-gemm", dtype: "f16" },
+  ];
+  for (const choice of choices) {
+    const { dtype = "f32", algorithm, layout } = choice;
+    if (dtype === "f16" && !gpu.features.has("shader-f16")) continue;
+    const numbers = dtype === "f16" ? Float16Array : Float32Array;
+    const operands = {
+      input: new numbers(4 * 16),
+      filter: new numbers(VALUES.length * 4 * 9),
+      bias: new numbers(VALUES),
+    };
+    const epilogue = { bias: true, activation: "relu" } as const;
+    const { result } = await convolve(gpu, problem, operands, { ...choice, epilogue });
+    const first = VALUES.map((_, channel) => result[layout === "nhwc" ? channel : 16 * channel]!);
+    assertActivated(first, "relu", `${algorithm} ${dtype}`, dtype === "f16" ? 1e-3 : 1e-6);
+  }
+});
+
+Deno.test("products of every kind keep NaN under relu", async () => {
+  using gpu = await open();
+  const values = VALUES.map((value) => Math.abs(value) === Infinity ? 2 : value);
+  const [m, n, k] = [VALUES.length, 4, 64];
+  const a = new Float32Array(m * k);
+  values.forEach((value, row) => a[row * k] = value);
+  const b = new Float32Array(k * n).fill(1);
+  const problem = gemmProblem({ m, n, k, activation: "relu" });
+  const choices: MultiplyOptions[] = [{ policy: "gemv" }, { policy: "tiny" }, {
+    policy: "tiny",
+    splits: 2,
+  }];
+  for (const choice of choices) {
+    const { result, plan } = await multiply(gpu, problem, { a, b }, choice);
+    const first = values.map((_, row) => result[row * n]!);
+    assertActivated(first, "relu", plan.kernel, 1e-6, values);
+  }
+});
+
+Deno.test("with alpha 0 neither A nor B is read, with beta 0 C is not", async () => {
+  using gpu = await open();
+  const [m, n, k] = [4, 4, 8];
+  const [a, b, c] = [m * k, k * n, m * n].map((count) => new Float32Array(count).fill(NaN));
+  const own = Float32Array.from({ length: m * n }, (_, i) => i);
+  const none = gemmProblem({ m, n, k, alpha: 0, beta: 2 });
+  const { result, plan } = await multiply(gpu, none, { a: a!, b: b!, c: own });
+  assert.deepEqual([...result], [...own].map((value) => 2 * value));
+  assert.equal(plan.multiplications, 0);
+  const ones = { a: a!.fill(1), b: b!.fill(1), c: c! };
+  const sums = await multiply(gpu, gemmProblem({ m, n, k }), ones, { policy: "tiny", splits: 2 });
+  assert.deepEqual([...sums.result], [...own].fill(k));
+});
