@@ -35,6 +35,7 @@ export * from "./src/problem/descriptor.ts";
 export * from "./src/problem/epilogue.ts";
 export * from "./src/problem/from_shapes.ts";
 export * from "./src/problem/gemm_problem.ts";
+export type { ByteDType, IntegerOperands } from "./src/problem/integer_operands.ts";
 export * from "./src/problem/gemm_suite.ts";
 export * from "./src/problem/gemm_arithmetic.ts";
 export { bothSides, type PaddingMode, type Paddings } from "./src/problem/padding.ts";

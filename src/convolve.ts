@@ -4,6 +4,7 @@ import type { GpuDevice } from "./gpu/gpu_device.ts";
 import { type ConvPlanOptions, planConvolution } from "./layers/convolution.ts";
 import type { ConvDType, ConvOutDType, ConvProblem } from "./problem/conv_problem.ts";
 import { type Epilogue, NO_EPILOGUE } from "./problem/epilogue.ts";
+import type { IntegerOperands } from "./problem/integer_operands.ts";
 import type { Checked } from "./run/check.ts";
 import { convResult, convSubject, type Layouts } from "./run/conv_subject.ts";
 import type { CheckMode } from "./run/coverage.ts";
@@ -25,6 +26,8 @@ export interface Convolved<D extends ConvOutDType = ConvOutDType> extends Layout
   readonly problem: ConvProblem;
   /** What followed the sums. */
   readonly epilogue: Epilogue;
+  /** Which operands of dtype i8 are u8, and their zero points. */
+  readonly integers?: IntegerOperands | undefined;
   /** What ran. */
   readonly plan: Plan;
   /** Output, or the gradient that was asked for, as it lies in memory. */
@@ -78,10 +81,12 @@ export function convolve(
   options?: ConvolveOptions & { readonly dtype?: "f32"; readonly outDtype?: "f32" },
 ): Promise<Convolved<"f32">>;
 /**
- * The same of other element types: f16 operands, summed in f32; i8 operands in nhwc, forward, summed in i32 without an error,
- * with results in i32, or in i8 by the epilogue's scale.
+ * The same of other element types: f16 operands, summed in f32; i8 or u8 operands (`dtype: "i8"`) in nhwc, forward, summed in
+ * i32 without an error, with results in i32, or in i8 or u8 by the epilogue's scale. `integers` says which values of the
+ * operands stand for zero, the epilogue's `zeroPoint` which of the result's does.
  *
- * @param operands Of `options.dtype`, a bias as the result, of i8 operands in i32, and scales of output channels in f32.
+ * @param operands Of `options.dtype`, a bias as the result, of i8 operands in i32; scales of output channels in f32, zero points
+ * of filters in i32.
  */
 export function convolve(
   gpu: GpuDevice,
@@ -101,12 +106,24 @@ export async function convolve(
     bias: operands.bias !== undefined,
     ...(operands.scale === undefined ? {} : { scale: "channel" }),
   };
-  const { asked, subject, plan } = planConvolution(gpu, problem, { ...wanted, epilogue });
+  const integers = wanted.dtype === "i8"
+    ? { ...integersOf(operands), ...wanted.integers }
+    : wanted.integers;
+  const { asked, subject, plan } = planConvolution(gpu, problem, { ...wanted, epilogue, integers });
   const used = usedOperands("Cannot convolve", subject, operands);
   await subject.admit?.("none", () => used);
   const left = convResult(problem, asked, asked.outDtype);
   const made = await gpu.guard(() => runPlan(gpu, plan, used, left, samples));
   return { ...asked, plan, shape: left.shape, ...made };
+}
+
+/** What operands of dtype i8 say by themselves: which are u8, and whether filters have zero points. */
+function integersOf({ input, filter, filterZeroPoint }: HostOperands): IntegerOperands {
+  return {
+    ...(input instanceof Uint8Array ? { inputDtype: "u8" } : {}),
+    ...(filter instanceof Uint8Array ? { filterDtype: "u8" } : {}),
+    ...(filterZeroPoint === undefined ? {} : { filterZeroPoint: "channel" }),
+  };
 }
 
 /** How a result is checked. */

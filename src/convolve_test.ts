@@ -52,6 +52,51 @@ Deno.test("convolve() does int8, to i32 and by scales to i8, and refuses what ma
   );
 });
 
+Deno.test("convolve() takes operands of u8 and zero points, and says which are none", async () => {
+  using gpu = await openDevice();
+  const problem = parseDescriptor("mb1ic1iw3ow3oc2kw2pw1");
+  const input = Uint8Array.of(0, 255, 3), filter = Int8Array.of(127, -128, 1, 2);
+  const filterZeroPoint = Int32Array.of(-128, 2), scale = Float32Array.of(0.01, 0.02);
+  const options = { dtype: "i8", layout: "nhwc", integers: { inputZeroPoint: 3 } } as const;
+  const operands = { input, filter, filterZeroPoint };
+  const sums = await convolve(gpu, problem, operands, options);
+  // x - 3 is -3, 252 and 0, the filters less theirs 255 and 0, -1 and 0.
+  assert.deepEqual([...sums.result], [0, 0, -765, 3, 64_260, -252]);
+  assert.equal((await checkConvolution(sums, operands)).verdict, "pass");
+  const epilogue = { bias: false, activation: "none", scale: "channel", zeroPoint: 100 } as const;
+  const quantized = await convolve(gpu, problem, { ...operands, scale }, {
+    ...options,
+    epilogue,
+    outDtype: "u8",
+  });
+  assert.deepEqual(quantized.result, Uint8Array.of(100, 100, 92, 100, 255, 95));
+  assert.equal((await checkConvolution(quantized, { ...operands, scale })).verdict, "pass");
+  quantized.result[2]! ^= 1;
+  assert.equal((await checkConvolution(quantized, { ...operands, scale })).verdict, "fail");
+  await assert.rejects(
+    convolve(gpu, problem, { ...operands, filterZeroPoint: Int32Array.of(0, 128) }, options),
+    /^RangeError: Cannot convolve: zero point 128 of a filter is no whole number from -128 to 127/,
+  );
+  await assert.rejects(
+    convolve(gpu, problem, operands, { ...options, integers: { inputZeroPoint: 256 } }),
+    /^RangeError: Cannot plan: zero point 256 of the input is no whole number from 0 to 255/,
+  );
+});
+
+Deno.test("what u8 operands may sum to beyond 32 bits is refused, and no less", async () => {
+  using gpu = await openDevice();
+  const most = (zero: number) => {
+    // 33026 products of 255 and 255 exceed 2^31 - 1, 33025 do not.
+    const count = 33_025 + zero;
+    const problem = parseDescriptor(`mb1ic${count}iw1ow1oc1kw1`);
+    const operands = { input: new Uint8Array(count), filter: new Int8Array(count).fill(127) };
+    const integers = { inputZeroPoint: 255, filterZeroPoint: -128 };
+    return convolve(gpu, problem, operands, { dtype: "i8", layout: "nhwc", integers });
+  };
+  assert.deepEqual([...(await most(0)).result], [-255 * 255 * 33_025]);
+  await assert.rejects(most(1), /may make results of 2147515650, more than the 32 bits/);
+});
+
 Deno.test("convolve() computes gradients, and names an operand that is missing or of another size", async () => {
   using gpu = await openDevice();
   const problem = convProblem({ ...parseDescriptor("mb1ic1ih2oc1kh1"), op: "bwd-data" });

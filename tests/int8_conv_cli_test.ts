@@ -3,6 +3,7 @@ import assert from "#assert";
 import { readNpy, writeNpy } from "../src/npy/mod.ts";
 import { tensor } from "../src/tensor/tensor.ts";
 import { temporaryDirectory, wgconv } from "./cli.ts";
+import { wgconvHere } from "./support/in_process.ts";
 
 const once = ["--runs", "1"];
 const int8 = ["--dtype", "i8", "--layout", "nhwc"];
@@ -61,10 +62,10 @@ Deno.test("wgconv conv refuses of int8 what it has no meaning or no kernels for"
     ],
     [[...int8, "--op", "bwd-data"], /convolutions of i8 are forward, not bwd-data$/m],
     [[...int8, "--activation", "tanh"], /tanh leads out of the integers/],
-    [[...int8, "--out-dtype", "f32"], /outDtype f32 is none of i32, i8$/m],
+    [[...int8, "--out-dtype", "f32"], /outDtype f32 is none of i32, i8, u8$/m],
     [[...int8, "--out-dtype", "i8"], /results in i8 take a scale \(--scale\), and no others do$/m],
-    [[...int8, "--scale", "2"], /results in i8 take a scale/],
-    [["--scale", "2"], /results in i8 take a scale/],
+    [[...int8, "--scale", "2"], /results in i8 and u8 take a scale/],
+    [["--scale", "2"], /results in i8 and u8 take a scale/],
     [
       [...int8, "--out-dtype", "i8", "--scale", "0"],
       /scale 0 is no number from 2\^-126 to 2\^96$/m,
@@ -82,6 +83,79 @@ Deno.test("wgconv conv refuses of int8 what it has no meaning or no kernels for"
       assert.match(stderr, expected);
     }
   }
+});
+
+Deno.test("wgconv conv reads u8 files as such, and zero points and scales of one or of each channel", async () => {
+  using temporary = temporaryDirectory();
+  const at = (name: string) => `${temporary.path}/${name}.npy`;
+  await writeNpy(at("x"), tensor("u8", [1, 3, 1], Uint8Array.of(0, 255, 3)));
+  await writeNpy(at("w"), tensor("i8", [2, 2, 1], Int8Array.of(127, -128, 1, 2)));
+  await writeNpy(at("v"), tensor("u8", [2, 2, 1], Uint8Array.of(255, 0, 129, 130)));
+  await writeNpy(at("zx"), tensor("u8", [], Uint8Array.of(3)));
+  await writeNpy(at("zw"), tensor("i8", [2], Int8Array.of(-128, 2)));
+  await writeNpy(at("zv"), tensor("u8", [2], Uint8Array.of(0, 130)));
+  await writeNpy(at("zy"), tensor("i8", [1], Int8Array.of(-28)));
+  await writeNpy(at("s"), tensor("f32", [], Float32Array.of(0.01)));
+  await writeNpy(at("s1"), tensor("f64", [1], Float64Array.of(0.01)));
+  await writeNpy(at("sk"), tensor("f32", [2], Float32Array.of(0.01, 0.02)));
+  const conv = ["conv", ...int8, "--padding", "1", "--input", at("x"), ...once];
+  const zeros = ["--input-zero-point", at("zx")];
+  const own = ["--filter", at("w"), "--filter-zero-point", at("zw"), ...zeros];
+  const sums = Int32Array.of(0, 0, -765, 3, 64_260, -252, 0, 0);
+  const u8 = ["--out-dtype", "u8", "--output-zero-point", "100"];
+  const cases: [string[], Int32Array | Uint8Array | Int8Array][] = [
+    [own, sums],
+    [["--filter", at("v"), "--filter-zero-point", at("zv"), "--input-zero-point", "3"], sums],
+    [[...own, ...u8, "--scale", at("s")], Uint8Array.of(100, 100, 92, 100, 255, 97, 100, 100)],
+    [[...own, ...u8, "--scale", at("s1")], Uint8Array.of(100, 100, 92, 100, 255, 97, 100, 100)],
+    [[...own, ...u8, "--scale", at("sk")], Uint8Array.of(100, 100, 92, 100, 255, 95, 100, 100)],
+    [
+      [...own, "--out-dtype", "i8", "--scale", "0.01", "--output-zero-point", at("zy")],
+      Int8Array.of(-28, -28, -36, -28, 127, -31, -28, -28),
+    ],
+  ];
+  for (const [options, values] of cases) {
+    for (const how of [["full"], ["none"], ["full", "--device", "cpu"]]) {
+      const to = ["--output", at("y"), "--force", "--check", ...how];
+      const { code, stderr } = await wgconvHere([...conv, ...options, ...to]);
+      assert.equal(code, 0, stderr);
+      const { data, shape } = await readNpy(at("y"));
+      assert.deepEqual(data, values, [...options, ...how].join(" "));
+      assert.deepEqual(shape, [1, 4, 2]);
+    }
+  }
+  const { stdout } = await wgconvHere([...conv, ...own, ...u8, "--scale", "0.5"]);
+  assert.match(
+    stdout,
+    /^epilogue +input u8 less 3, filter i8 less zero points, scale 0.5, zero point 100$/m,
+  );
+  await writeNpy(at("far"), tensor("i32", [2], Int32Array.of(0, 128)));
+  const filter = ["--filter", at("w")];
+  const refusals: [string[], RegExp][] = [
+    [["--input-zero-point", at("zw")], /input zero point has shape \[2\], expected one value$/m],
+    [
+      ["--filter-zero-point", at("x")],
+      /has shape \[1, 3, 1\], expected \[2\], one value an output channel/,
+    ],
+    [["--filter-zero-point", at("s")], /s.npy is f32, expected whole numbers/],
+    [["--filter-zero-point", at("far")], /zero point 128 of a filter is no whole number from -128/],
+    [["--filter-zero-point", "128"], /zero point 128 of the filter is no whole number from -128/],
+    [["--input-zero-point", "-1"], /zero point -1 of the input is no whole number from 0 to 255/],
+    [["--output-zero-point", "1"], /of results in i8 or u8$/m],
+    [["--out-dtype", "u8"], /results in u8 take a scale/],
+  ];
+  for (const [options, expected] of refusals) {
+    for (const device of ["gpu", "cpu"]) {
+      const all = [...conv, ...filter, ...options, "--device", device];
+      const { code, stderr } = await wgconvHere(all);
+      assert.equal(code, 2, `${options.join(" ")}: ${stderr}`);
+      assert.match(stderr, expected);
+    }
+  }
+  const [, ...floats] = conv.filter((word) => !["--dtype", "i8"].includes(word));
+  const { code, stderr } = await wgconvHere(["conv", ...floats, ...filter, ...zeros]);
+  assert.equal(code, 2);
+  assert.match(stderr, /zero points and operands of u8 are of dtype i8, not of f32$/m);
 });
 
 Deno.test("wgconv conv never lets int8 sums wrap around", async () => {

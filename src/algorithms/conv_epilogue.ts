@@ -10,7 +10,7 @@ import type { Epilogue } from "../problem/epilogue.ts";
 
 /** The steps of a convolution's epilogue; `rowIndex` turns a row of the product into a channel. */
 export function convEpilogue(
-  { epilogue: { bias, activation, scale }, ...choice }: ElementChoice & {
+  { epilogue: { bias, activation, scale, zeroPoint }, ...choice }: ElementChoice & {
     readonly epilogue: Epilogue;
   },
 ): EpilogueFactory {
@@ -18,8 +18,13 @@ export function convEpilogue(
   return (module, _width, rowIndex) => [
     ...(bias ? [biasStep(module, "rows", WHOLE, rowIndex, biasOf(types))] : []),
     ...(activation === "none" ? [] : [activationStep(activation, sumOf(types))]),
-    ...(scale === undefined
-      ? []
-      : [quantizeStep(module, scale === "channel" ? { split: WHOLE, index: rowIndex } : scale)]),
+    ...(scale === undefined ? [] : [
+      quantizeStep(
+        module,
+        scale === "channel" ? { split: WHOLE, index: rowIndex } : scale,
+        choice.outDtype === "u8" ? "u8" : "i8",
+        zeroPoint,
+      ),
+    ]),
   ];
 }

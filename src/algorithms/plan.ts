@@ -13,6 +13,7 @@ export type BufferRole =
   | "output"
   | "bias"
   | "scale"
+  | "filterZeroPoint"
   | "a"
   | "b"
   | "c"

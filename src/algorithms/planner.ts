@@ -23,6 +23,7 @@ import { MATHS, refuseSplitMath } from "./math.ts";
 import { productUnit } from "./product.ts";
 import { refuseBindings } from "./passes.ts";
 import type { Plan } from "./plan.ts";
+import { planIntegers } from "./integer_operands.ts";
 import { isSoftware, type PlanRequest } from "./request.ts";
 import type { AlgorithmName } from "./names.ts";
 import { refuseHugeTensors, resultElements } from "./tensors.ts";
@@ -275,6 +276,8 @@ export function tryPlanConv(asked: PlanRequest): Planned<Plan> {
   const request = withWorkspaceBytes(asked);
   const huge = refuseHugeTensors(request);
   if (huge !== undefined) return huge;
+  const integers = planIntegers(request, tryPlanConv);
+  if (integers !== undefined) return integers;
   if (request.algorithm === "auto") return planAuto(request);
   const plan = planNamed(request);
   const algorithm = algorithmOf(request.algorithm);

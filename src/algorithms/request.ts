@@ -2,6 +2,7 @@ import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { MatrixUnits } from "../kernels/matrix_units.ts";
 import type { ConvDType, ConvOutDType, ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
+import type { IntegerOperands } from "../problem/integer_operands.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { DeviceModel } from "./device/model.ts";
 import type { Balance } from "./balance.ts";
@@ -16,12 +17,14 @@ export interface PlanRequest {
   readonly problem: ConvProblem;
   /** Element type of the operands. */
   readonly dtype: ConvDType;
-  /** Of the result and the bias; the operands' where absent. Of i8 the result is i32 or i8, and the bias i32. */
+  /** Of the result and the bias; the operands' where absent. Of i8 the result is i32, i8 or u8, and the bias i32. */
   readonly outDtype?: ConvOutDType;
   /** Layout of activations: input and output, and their gradients. */
   readonly layout: Layout;
   /** Layout of the filter and its gradient. */
   readonly filterLayout: FilterLayout;
+  /** Of dtype i8: which operands are u8, and their zero points. */
+  readonly integers?: IntegerOperands | undefined;
   /** What follows the sums, forward. */
   readonly epilogue: Epilogue;
   /** An algorithm by name; `auto` takes the fastest by tuning or by the model. */

@@ -27,8 +27,8 @@ export function unsupported(algorithm: Algorithm, request: PlanRequest): string 
   const passedOver = request.algorithm === name ? unheeded(algorithm, request) : undefined;
   if (passedOver !== undefined) return `it has no ${CHOICES[passedOver]}`;
   const { dtype, outDtype = dtype } = request;
-  // Whole sums are of operands that the algorithm takes, or does not.
-  const takes = (one: ConvOutDType) => one === "i32" || dtypes.includes(one);
+  // Whole sums are of operands that the algorithm takes, or does not, and bytes are stored alike.
+  const takes = (one: ConvOutDType) => one === "i32" || dtypes.includes(one === "u8" ? "i8" : one);
   if (!takes(dtype) || !takes(outDtype)) return `its tensors are ${dtypes.join(" or ")}`;
   if (request.math === "f16x3" && !heeds.includes("math")) return "it multiplies f32 as it is";
   const { halfTransforms, joinedRows, outputLayout } = fullVariant(request.variant);

@@ -102,7 +102,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     ])
     .option("--dtype <list>", CONV_DTYPES.join(", "), someOf(CONV_DTYPES), ["f32" as const])
     .option("--out-dtype <name>", OUT_DTYPE_HELP, oneOf(CONV_OUT_DTYPES))
-    .option("--scale <x>", "factor of sums that become i8 (--out-dtype i8)", positiveNumber)
+    .option("--scale <x>", "factor of sums that become i8 or u8 (--out-dtype)", positiveNumber)
     .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
       "nchw" as const,
     ])

@@ -9,6 +9,7 @@ import {
 } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
+import type { IntegerOperands } from "../problem/integer_operands.ts";
 import type { Layouts } from "../run/conv_subject.ts";
 import {
   convertedAxes,
@@ -29,9 +30,14 @@ export interface OpenedConv extends Layouts, Disposable {
   readonly epilogue: Epilogue;
   /** How the result lies in its file. */
   readonly form: ResultForm;
+  /** Of dtype i8: which operands are u8, and their zero points. */
+  readonly integers?: IntegerOperands;
   /** The operands' files, as they are computed with; none of what is made. */
-  readonly files: { readonly [which in ConvTensor | "bias" | "scale"]?: TensorSource };
+  readonly files: { readonly [which in FileRole]?: TensorSource };
 }
+
+/** Operands that files have. */
+type FileRole = ConvTensor | "bias" | "scale" | "filterZeroPoint";
 
 /** The option that names the file of each of the problem's tensors. */
 const OPTION: { readonly [which in ConvTensor]: "input" | "filter" | "gradOutput" } = {
@@ -57,15 +63,7 @@ export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
   using opened = new DisposableStack();
   const open = async (path: string) => opened.use(await openNpy(path));
   const bias = options.bias === undefined ? undefined : await open(options.bias);
-  const scale = typeof options.scale === "string" ? await open(options.scale) : undefined;
-  const epilogue = {
-    bias: bias !== undefined,
-    activation: options.activation,
-    ...(options.scale === undefined
-      ? {}
-      : { scale: typeof options.scale === "number" ? options.scale : "channel" as const }),
-  };
-  const files: { [which in ConvTensor | "bias" | "scale"]?: TensorSource } = {};
+  const files: { [which in FileRole]?: TensorSource } = {};
   if (options.problem === undefined) {
     for (const which of operandTensors(op)) files[which] = await open(options[OPTION[which]]!);
   }
@@ -85,15 +83,45 @@ export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
   if (files.filter && fileLayout !== filterLayout) {
     files.filter = permutedSource(files.filter, convertedAxes(fileLayout, filterLayout, rank));
   }
-  for (const [name, file] of Object.entries({ bias, scale })) {
-    if (file) files[name as "bias" | "scale"] = channelValues(name, file, problem, layout);
-  }
+  if (bias) files.bias = channelValues("bias", bias, problem, layout);
+  const one = async (name: NumberOption) => {
+    const said = options[name];
+    return typeof said === "string" ? await onlyValue(name, await open(said)) : said;
+  };
+  // One for all, or of each output channel, which is an operand.
+  const each = async (name: NumberOption, role: "scale" | "filterZeroPoint") => {
+    const said = options[name];
+    if (typeof said !== "string") return said;
+    const file = await open(said);
+    if (elementCount(file.shape) === 1) return await onlyValue(name, file);
+    expectNumbers(name, file);
+    files[role] = channelValues(NUMBERS[name], file, problem, layout);
+    return "channel" as const;
+  };
+  const scale = await each("scale", "scale");
+  const zeroPoint = await one("outputZeroPoint");
+  const epilogue = {
+    bias: bias !== undefined,
+    activation: options.activation,
+    ...(scale === undefined ? {} : { scale }),
+    ...(zeroPoint === undefined ? {} : { zeroPoint }),
+  };
+  const inputZeroPoint = await one("inputZeroPoint");
+  const filterZeroPoint = await each("filterZeroPoint", "filterZeroPoint");
+  const isU8 = (which: ConvTensor) => options.dtype === "i8" && files[which]?.dtype === "u8";
+  const integers: IntegerOperands = {
+    ...(isU8("input") ? { inputDtype: "u8" } : {}),
+    ...(isU8("filter") ? { filterDtype: "u8" } : {}),
+    ...(inputZeroPoint === undefined ? {} : { inputZeroPoint }),
+    ...(filterZeroPoint === undefined ? {} : { filterZeroPoint }),
+  };
   const kept = opened.move();
   return {
     problem,
     layout,
     filterLayout,
     epilogue,
+    ...(Object.keys(integers).length === 0 ? {} : { integers }),
     files,
     form: op === "bwd-filter"
       ? { axes: convertedAxes(filterLayout, fileLayout, rank) }
@@ -104,9 +132,52 @@ export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
   };
 }
 
+/** Options that are a number, or the file that has it, and what they say. */
+const NUMBERS = {
+  scale: "scale",
+  inputZeroPoint: "input zero point",
+  filterZeroPoint: "filter zero point",
+  outputZeroPoint: "output zero point",
+} as const;
+const NUMBER_OPTIONS = Object.keys(NUMBERS) as NumberOption[];
+
+type NumberOption = keyof typeof NUMBERS;
+
+/** @throws {TypeError} where zero points of a file may be no whole numbers. */
+function expectNumbers(name: NumberOption, { path, dtype }: TensorSource): void {
+  if (name === "scale" || /^[iu]/.test(dtype)) return;
+  throw new InputTypeError(
+    `Cannot convolve: ${
+      NUMBERS[name]
+    } of ${path} is ${dtype}, expected whole numbers, as of i8 or u8`,
+  );
+}
+
+/**
+ * The number that a file has, whatever its axes.
+ *
+ * @throws {RangeError} where it has others.
+ */
+async function onlyValue(name: NumberOption, file: TensorSource): Promise<number> {
+  expectNumbers(name, file);
+  const { shape } = file;
+  if (elementCount(shape) === 1) {
+    return (await file.readAs(name === "scale" ? "f32" : "f64")).data[0]!;
+  }
+  throw new InputRangeError(
+    `Cannot convolve: ${NUMBERS[name]} has shape [${shape.join(", ")}], expected one value`,
+  );
+}
+
+/** The files that options of numbers name. */
+export function numberFiles(options: ProblemOptions): string[] {
+  return NUMBER_OPTIONS.map((name) => options[name]).filter((one) => typeof one === "string");
+}
+
 /** The paths of the files that the options name. */
-export function inputFiles({ input, filter, gradOutput, bias, scale }: ProblemOptions) {
-  return [input, filter, gradOutput, bias, typeof scale === "string" ? scale : undefined];
+export function inputFiles(options: ProblemOptions) {
+  const { input, filter, gradOutput, bias } = options;
+  return [input, filter, gradOutput, bias, ...numberFiles(options)];
 }
 
 /** The options that name the files of an operation's operands, and of its result. */
@@ -161,7 +232,7 @@ function checkOptions(options: ProblemOptions): void {
       "Cannot convolve: --fill goes with --problem, files have their own data",
     );
   }
-  const stdin = [...given, "bias" as const, "scale" as const].filter((name) =>
+  const stdin = [...given, "bias" as const, ...NUMBER_OPTIONS].filter((name) =>
     options[name] === "-"
   );
   if (stdin.length > 1) {

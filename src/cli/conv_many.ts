@@ -8,7 +8,7 @@ import { formatMilliseconds } from "../report/format.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import type { Executor } from "../run/executor.ts";
 import { tensor } from "../tensor/tensor.ts";
-import { inputFiles, openConv, type OpenedConv } from "./conv_files.ts";
+import { inputFiles, numberFiles, openConv, type OpenedConv } from "./conv_files.ts";
 import type { ConvOptions } from "./conv_options.ts";
 import { computeConv, type ComputedConv } from "./conv_stream.ts";
 import { commandWrites, oneSentence } from "./failure.ts";
@@ -127,7 +127,7 @@ export async function convFiles(
   { option, pairs, manifest }: ManyFiles,
   options: ConvOptions,
 ): Promise<void> {
-  const { filter, bias, scale, output: folder } = options;
+  const { filter, bias, output: folder } = options;
   await proveOutputs([
     { option: "--output", path: folder, kind: "folder" },
     ...pairs.map(({ output }) => ({ option: "--output", path: output, kind: "member" } as const)),
@@ -140,7 +140,7 @@ export async function convFiles(
     force: options.force,
     resume: options.resume,
   });
-  for (const path of [filter, bias, typeof scale === "string" ? scale : undefined]) {
+  for (const path of [filter, bias, ...numberFiles(options)]) {
     if (path === "-") throw new InputTypeError("Cannot convolve many files with one from stdin");
     if (path !== undefined) (await openNpy(path)).close();
   }

@@ -26,6 +26,7 @@ Examples:
   wgconv conv --input x.npy --filter w.npy --bias b.npy --activation relu --layout nhwc
   wgconv conv --input x.npy --filter w.npy --layout nhwc --filter-layout rsck --stride 2 --padding same
   wgconv conv --input x.npy --filter w.npy --layout nhwc --dtype i8 --out-dtype i8 --scale 0.01
+  wgconv conv --input u8.npy --filter w.npy --layout nhwc --dtype i8 --input-zero-point 128
   wgconv conv --op bwd-data --grad-output dy.npy --filter w.npy --stride 2 --input-size 32,32
   wgconv conv --op bwd-filter --input x.npy --grad-output dy.npy --output dw.npy
   wgconv conv --op bwd-filter --input x.npy --grad-output dy.npy --dtype f16 --loss-scale 0.01 --output dw.npy

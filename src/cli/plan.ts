@@ -134,11 +134,12 @@ function planRequest(
   { limits, matrixUnits, workgroupsInFlight, model, adapter, tuning }: ThisDevice,
 ): PlanRequest {
   const planning = planningOptions(options);
-  const { problem, layout, filterLayout, epilogue } = subject;
+  const { problem, layout, filterLayout, epilogue, integers } = subject;
   return {
     problem,
     dtype: options.dtype,
     ...(options.outDtype === undefined ? {} : { outDtype: options.outDtype }),
+    ...(integers === undefined ? {} : { integers }),
     layout,
     filterLayout,
     epilogue,

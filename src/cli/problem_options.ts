@@ -101,15 +101,30 @@ export function problemCommand(name: string) {
     .option("--max-bound-ratio <x>", BOUND_HELP, positiveNumber)
     .option(
       "--dtype <name>",
-      "type of the operands; sums are in f32, of i8 in i32: f32, f16, i8",
+      "type of the operands; sums are in f32, of i8 in i32: f32, f16, i8 (files of u8 are u8)",
       oneOf(CONV_DTYPES),
       "f32" as const,
     )
     .option("--out-dtype <name>", OUT_DTYPE_HELP, oneOf(CONV_OUT_DTYPES))
     .option(
       "--scale <x|file>",
-      "factor of sums that become i8 (--out-dtype i8): a number, or K values",
-      parseScale,
+      "factor of sums that become i8 or u8 (--out-dtype): a number, or a file of one or K",
+      numberOrFile,
+    )
+    .option(
+      "--input-zero-point <n|file>",
+      "of --dtype i8: the value of X that stands for zero; padding is zero",
+      numberOrFile,
+    )
+    .option(
+      "--filter-zero-point <n|file>",
+      "of --dtype i8: the value of W that stands for zero, or a file of one or K",
+      numberOrFile,
+    )
+    .option(
+      "--output-zero-point <n|file>",
+      "of --out-dtype i8 and u8: the result that stands for zero",
+      numberOrFile,
     )
     .option("--activation <name>", ACTIVATIONS.join(", "), oneOf(ACTIVATIONS), "none" as const)
     .option("--json", "print one JSON record");
@@ -140,10 +155,10 @@ export function refuseLossScale(
 
 /** What `--out-dtype` says. */
 export const OUT_DTYPE_HELP =
-  "type of the result and the bias, in place of the operands': f32, f16; of i8 operands i32 (the default) or i8";
+  "type of the result and the bias, in place of the operands': f32, f16; of i8 operands i32 (the default), i8 or u8";
 
 /** A number, or the path of a file that is none. */
-function parseScale(text: string): number | string {
+function numberOrFile(text: string): number | string {
   const value = text.trim() === "" ? NaN : Number(text);
   return Number.isNaN(value) ? text : value;
 }

@@ -3,8 +3,8 @@ import { type Scalar, scalarFeature, sumScalar } from "./scalar.ts";
 /** Element type of a problem's operands. */
 export type OperandType = "f32" | "f16" | "i8" | "f64";
 
-/** Element type of a result; i32 and i8 of int8 operands. */
-export type ResultType = "f32" | "f16" | "i32" | "i8";
+/** Element type of a result; i32, i8 and u8 of int8 operands. */
+export type ResultType = "f32" | "f16" | "i32" | "i8" | "u8";
 
 /** In what products are summed: `f16` in short chains that are added to f32; `i32` of int8, four products a step. */
 export type Accumulation = "f32" | "f16" | "i32" | "f64";
@@ -35,15 +35,20 @@ export interface ElementChoice {
 /** The elements of a choice; tiles hold what sums are in where nothing else is said. */
 export function elementsOf({ dtype, accumulate, outDtype, variant }: ElementChoice): Elements {
   if (dtype === "i8") {
-    return { storage: "u32", tile: "u32", accumulate: "i32", result: outDtype ?? "i32" };
+    return { storage: "u32", tile: "u32", accumulate: "i32", result: scalarOf(outDtype ?? "i32") };
   }
   const chained = dtype === "f16" && accumulate === "f16";
   return {
     storage: dtype,
     tile: dtype === "f16" && (chained || variant?.halfTile) ? "f16" : sumScalar(dtype),
     accumulate: chained ? "f16" : dtype === "f64" ? "f64" : "f32",
-    result: outDtype ?? dtype,
+    result: scalarOf(outDtype ?? dtype),
   };
+}
+
+/** What results are stored as: bytes are stored alike, signed or not. */
+function scalarOf(type: ResultType | OperandType): Scalar {
+  return type === "u8" ? "i8" : type;
 }
 
 /** What sums leave the loop in: of the epilogue, and of partial results where the depth is split. */

@@ -2,6 +2,7 @@ import type { Activation } from "../problem/epilogue.ts";
 import { activationText } from "./activation.ts";
 import { F64_ITERATIONS } from "./activation_f64.ts";
 import type { ModuleBuilder, TensorAccess, TensorSplit } from "./module.ts";
+import { BYTE_RANGE, type ByteDType } from "../problem/integer_operands.ts";
 import { literalOf, type Scalar, typeName } from "../elements/scalar.ts";
 
 /** Where a value, or a vector of four, lies in the result. Expressions are WGSL over u32. */
@@ -85,10 +86,15 @@ export type QuantizeScale = number | {
 };
 
 /**
- * saturate(round(f32(value)·scale)): of a sum in i32 a value that int8 holds, halves to the even one. Both the conversion and
- * the product round to the nearest f32.
+ * saturate(round(f32(value)·scale) + zeroPoint): of a sum in i32 a value that int8, or uint8, holds, halves to the even one.
+ * Both the conversion and the product round to the nearest f32.
  */
-export function quantizeStep(module: ModuleBuilder, scale: QuantizeScale): EpilogueStep {
+export function quantizeStep(
+  module: ModuleBuilder,
+  scale: QuantizeScale,
+  dtype: ByteDType = "i8",
+  zeroPoint = 0,
+): EpilogueStep {
   const each = typeof scale === "number"
     ? undefined
     : module.tensor("scale", "read", 1, scale.split);
@@ -99,12 +105,16 @@ export function quantizeStep(module: ModuleBuilder, scale: QuantizeScale): Epilo
     return `vec4f(${[0, 1, 2, 3].map((i) => of(`(${row} + ${i}u)`)).join(", ")})`;
   };
   return {
-    trait: typeof scale === "number" ? `scale${scale}` : "scale",
+    trait: (typeof scale === "number" ? `scale${scale}` : "scale") +
+      (dtype === "i8" ? "" : `_${dtype}`) + (zeroPoint === 0 ? "" : `_zero${zeroPoint}`),
     declarations: "",
     apply(value, place) {
+      // Before the zero point is added, so that all steps are exact.
+      const [least, most] = BYTE_RANGE[dtype].map((end) => (end - zeroPoint).toFixed(1));
       const [real, whole] = place.width === 4 ? ["vec4f", "vec4<i32>"] : ["f32", "i32"];
       const rounded = `round(${real}(${value}) * ${factors(place)})`;
-      return `${whole}(clamp(${rounded}, ${real}(-128.0), ${real}(127.0)))`;
+      const clamped = `${whole}(clamp(${rounded}, ${real}(${least}), ${real}(${most})))`;
+      return zeroPoint === 0 ? clamped : `(${clamped} + ${zeroPoint})`;
     },
   };
 }

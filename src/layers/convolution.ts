@@ -33,6 +33,8 @@ export interface ConvolutionTensors {
   readonly bias?: TensorSpec;
   /** K factors of int8 results, where `epilogue.scale` is `channel`. */
   readonly scale?: TensorSpec;
+  /** K zero points in i32, where `integers.filterZeroPoint` is `channel`. */
+  readonly filterZeroPoint?: TensorSpec;
 }
 
 /** A convolution, all that was left out filled in, as it is planned and checked. */
@@ -61,9 +63,10 @@ export function planConvolution(
     layout = "nchw",
     filterLayout = filterLayoutFor(layout),
     epilogue = NO_EPILOGUE,
+    integers,
     ...planning
   } = options;
-  const asked = { problem, epilogue, layout, filterLayout, dtype, outDtype };
+  const asked = { problem, epilogue, layout, filterLayout, dtype, outDtype, integers };
   const subject = convSubject(asked);
   return { asked, subject, plan: planOn(gpu, asked, planning, subject.plan) };
 }

@@ -9,8 +9,8 @@ import { FILTER_LAYOUTS, type FilterLayout, type Layout, LAYOUTS } from "../tens
 import { elementCount } from "../tensor/tensor.ts";
 
 /** Element types that kernels read and write. */
-export type GpuDType = "f16" | "f32" | "f64" | "i8" | "i32";
-const GPU_DTYPES: readonly GpuDType[] = ["f16", "f32", "f64", "i8", "i32"];
+export type GpuDType = "f16" | "f32" | "f64" | "i8" | "u8" | "i32";
+const GPU_DTYPES: readonly GpuDType[] = ["f16", "f32", "f64", "i8", "u8", "i32"];
 
 /** What a tensor on a device is, apart from its values. */
 export interface TensorSpec<D extends GpuDType = GpuDType> {
@@ -138,7 +138,7 @@ export function gpuTensor<D extends GpuDType>(
 
 /** Bytes that a tensor's buffer has at least: whole words, four values, and 16 bytes. */
 export function specBytes({ dtype, shape }: TensorSpec): number {
-  return bufferBytes(elementCount(shape), dtype);
+  return bufferBytes(elementCount(shape), dtype === "u8" ? "i8" : dtype);
 }
 
 /** As messages have it: `f32 [2,14,14,8] nhwc`. */

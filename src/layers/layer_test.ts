@@ -105,6 +105,30 @@ Deno.test("a layer of int8 takes scales and a bias in i32, and gives int8", asyn
   assert.deepEqual(await result.read(), (await convolve(gpu, problem, data, options)).result);
 });
 
+Deno.test("a layer of u8 takes zero points of filters, and gives u8", async () => {
+  using gpu = await openDevice();
+  const problem = parseDescriptor("mb1ic4ih3oc2kh3ph1");
+  const epilogue = { bias: false, activation: "none", scale: 0.001, zeroPoint: 9 } as const;
+  const integers = { inputDtype: "u8", inputZeroPoint: 7, filterZeroPoint: "channel" } as const;
+  const options = { dtype: "i8", outDtype: "u8", layout: "nhwc", epilogue, integers } as const;
+  using layer = await prepareConvolution(gpu, problem, options);
+  const { input, filter, filterZeroPoint, output } = layer.tensors;
+  assert.deepEqual([input.dtype, filter.dtype, output.dtype], ["u8", "i8", "u8"]);
+  const data = {
+    input: Uint8Array.from({ length: 36 }, (_, i) => i * 37 % 256),
+    filter: Int8Array.from({ length: 72 }, (_, i) => i * 91 % 256 - 128),
+    filterZeroPoint: Int32Array.of(-3, 127),
+  };
+  const result = gpuTensor(gpu, output);
+  layer.run({
+    input: gpuTensor(gpu, input, data.input),
+    filter: gpuTensor(gpu, filter, data.filter),
+    filterZeroPoint: gpuTensor(gpu, filterZeroPoint!, data.filterZeroPoint),
+    output: result,
+  });
+  assert.deepEqual(await result.read(), (await convolve(gpu, problem, data, options)).result);
+});
+
 Deno.test("prepareProduct() multiplies, with all that is added", async () => {
   using gpu = await openDevice();
   const problem = gemmProblem({

@@ -6,6 +6,12 @@ import {
   resultDtypes,
 } from "./conv_problem.ts";
 import { type Epilogue, isScale, SCALE_RANGE } from "./epilogue.ts";
+import {
+  BYTE_RANGE,
+  type ByteDType,
+  type IntegerOperands,
+  isZeroPoint,
+} from "./integer_operands.ts";
 
 /** A convolution with the element types and layouts of its tensors. */
 export interface ConvElements {
@@ -16,23 +22,34 @@ export interface ConvElements {
   readonly layout: Layout;
   readonly filterLayout: FilterLayout;
   readonly epilogue: Epilogue;
+  readonly integers?: IntegerOperands | undefined;
 }
 
 /** What element types do not go with, as a clause: int8 is forward, in nhwc, and stays with whole numbers; undefined if nothing. */
 export function convElementsFault(
-  { problem: { op }, dtype, outDtype, layout, filterLayout, epilogue }: ConvElements,
+  { problem: { op }, dtype, outDtype, layout, filterLayout, epilogue, integers }: ConvElements,
 ): string | undefined {
-  const { activation, scale } = epilogue;
+  const { activation, scale, zeroPoint } = epilogue;
   const results = resultDtypes(dtype);
   if (outDtype !== undefined && !results.includes(outDtype)) {
     return `outDtype ${outDtype} is none of ${results.join(", ")}`;
   }
-  if ((scale === undefined) === (outDtype === "i8")) {
-    return "results in i8 take a scale (--scale), and no others do";
+  const bytes = outDtype === "i8" || outDtype === "u8" ? outDtype : undefined;
+  if ((scale === undefined) === (bytes !== undefined)) {
+    return `results in ${bytes ?? "i8 and u8"} take a scale (--scale), and no others do`;
+  }
+  if (zeroPoint !== undefined) {
+    if (bytes === undefined) {
+      return "a zero point of the output (--output-zero-point) is of results in i8 or u8";
+    }
+    const fault = zeroPointFault("output", bytes, zeroPoint);
+    if (fault !== undefined) return fault;
   }
   if (typeof scale === "number" && !isScale(scale)) {
     return `scale ${scale} is no number from ${SCALE_RANGE}`;
   }
+  const fault = integers && integersFault(dtype, integers);
+  if (fault !== undefined) return fault;
   if (dtype !== "i8") return undefined;
   if (op !== "fwd") return `convolutions of i8 are forward, not ${op}`;
   if (layout !== "nhwc" || filterLayout !== "krsc") {
@@ -43,4 +60,23 @@ export function convElementsFault(
   return activation === "none" || activation === "relu"
     ? undefined
     : `${activation} leads out of the integers, i8 convolutions take relu`;
+}
+
+function integersFault(dtype: ConvDType, integers: IntegerOperands): string | undefined {
+  if (dtype !== "i8") return `zero points and operands of u8 are of dtype i8, not of ${dtype}`;
+  const { inputDtype = "i8", inputZeroPoint = 0, filterDtype = "i8", filterZeroPoint = 0 } =
+    integers;
+  const unknown = [inputDtype, filterDtype].find((one) => !(one in BYTE_RANGE));
+  if (unknown !== undefined) return `operands of dtype i8 are in i8 or u8, not in ${unknown}`;
+  return zeroPointFault("input", inputDtype, inputZeroPoint) ??
+    (filterZeroPoint === "channel"
+      ? undefined
+      : zeroPointFault("filter", filterDtype, filterZeroPoint));
+}
+
+function zeroPointFault(which: string, dtype: ByteDType, value: number): string | undefined {
+  if (isZeroPoint(dtype, value)) return undefined;
+  return `zero point ${value} of the ${which} is no whole number from ${
+    BYTE_RANGE[dtype].join(" to ")
+  }, which ${dtype} holds`;
 }

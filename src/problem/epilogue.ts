@@ -1,14 +1,16 @@
 /**
  * What follows the sum of products: out = activation(sum + bias[channel]). Forward only. Of int8 that is summed in i32, and
- * where results are int8, too, out = saturate(round(f32(activation(sum + bias[channel])) * scale)).
+ * where results are int8 or uint8, too, out = saturate(round(f32(activation(sum + bias[channel])) * scale) + zeroPoint).
  */
 export interface Epilogue {
   /** Whether a bias of K values is added. */
   readonly bias: boolean;
   /** What is applied last. */
   readonly activation: Activation;
-  /** Of int8 results: what sums are multiplied by, one f32 for all or one an output channel. */
+  /** Of int8 and uint8 results: what sums are multiplied by, one f32 for all or one an output channel. */
   readonly scale?: number | "channel";
+  /** Of the same: the result that stands for zero; 0 where absent. */
+  readonly zeroPoint?: number;
 }
 
 /** A function of each output, as PyTorch has it: gelu is the exact one, x·Φ(x), silu is x·sigmoid(x). */

@@ -3,7 +3,13 @@ import { tensorShape } from "../problem/conv_problem.ts";
 import { rowMajorStrides } from "../tensor/tensor.ts";
 
 /** Element types the reference reads. */
-export type HostArray = Float32Array | Float64Array | Float16Array | Int8Array;
+export type HostArray =
+  | Float32Array
+  | Float64Array
+  | Float16Array
+  | Int8Array
+  | Uint8Array
+  | Int16Array;
 
 /** Three values, one per spatial axis; a missing leading axis has size 1. */
 export type Triple = [number, number, number];

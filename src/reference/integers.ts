@@ -1,5 +1,6 @@
 import { InputRangeError } from "../errors.ts";
 import { type ConvProblem, tensorShape } from "../problem/conv_problem.ts";
+import { BYTE_RANGE, type ByteDType } from "../problem/integer_operands.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
 import { geometryOf } from "./geometry.ts";
@@ -12,25 +13,55 @@ import { randomStream } from "./sample.ts";
 /** What an int32 holds at most. */
 const MOST = 2 ** 31 - 1;
 
+/** Bytes that results are rounded to: their type, and which of them stands for zero. */
+export interface QuantizedTo {
+  readonly dtype: ByteDType;
+  readonly zeroPoint: number;
+}
+
 /**
- * saturate(round(f32(sum)·scale)): what kernels make of a sum in i32 where results are int8. Sum and product round to the
- * nearest f32, halves to the even whole number.
+ * saturate(round(f32(sum)·scale) + zeroPoint): what kernels make of a sum in i32 where results are bytes. Sum and product round
+ * to the nearest f32, halves to the even whole number.
  *
  * @param scale A number of f32.
  */
-export function quantized(sum: number, scale: number): number {
+export function quantized(
+  sum: number,
+  scale: number,
+  { dtype, zeroPoint }: QuantizedTo = { dtype: "i8", zeroPoint: 0 },
+): number {
+  const [least, most] = BYTE_RANGE[dtype];
   const value = Math.fround(Math.fround(sum) * scale);
   const below = Math.floor(value);
   const rest = value - below;
   const whole = rest > 0.5 || rest === 0.5 && below % 2 !== 0 ? below + 1 : below;
   // Without the sign of a zero.
-  return Math.max(-128, Math.min(127, whole)) + 0;
+  return Math.max(least, Math.min(most, whole + zeroPoint)) + 0;
+}
+
+/**
+ * An operand of bytes less what stands for zero, as it lies.
+ *
+ * @param zeroPoint One for all, or one for each of as many equal parts that follow each other.
+ */
+export function lessZero(
+  data: Int8Array | Uint8Array,
+  zeroPoint: number | Int32Array,
+): Int8Array | Uint8Array | Int16Array {
+  if (zeroPoint === 0) return data;
+  const zeros = typeof zeroPoint === "number" ? [zeroPoint] : zeroPoint;
+  const part = data.length / zeros.length;
+  const less = new Int16Array(data.length);
+  for (const [k, zero] of zeros.entries()) {
+    for (let i = k * part; i < (k + 1) * part; i++) less[i] = data[i]! - zero;
+  }
+  return less;
 }
 
 /**
  * Computes the sums of an int8 convolution, exactly, and what follows them.
  *
- * @param scaleOf The scale of an output channel, where results are int8.
+ * @param finish What becomes of the sum of an output channel, where results are bytes.
  * @throws {RangeError} where a sum leaves 32 bits.
  * @throws as {@linkcode referenceConv}.
  */
@@ -38,7 +69,7 @@ export async function referenceIntegers(
   problem: ConvProblem,
   inputs: ReferenceInputs,
   { epilogue, ...options }: ReferenceOptions,
-  scaleOf?: (channel: number) => number,
+  finish?: (sum: number, channel: number) => number,
 ) {
   const linear = epilogue && { bias: epilogue.bias, activation: "none" as const };
   const result = await referenceConv(problem, inputs, {
@@ -60,7 +91,7 @@ export async function referenceIntegers(
     }
     const active = epilogue?.activation === "relu" ? Math.max(0, sum) : sum;
     const channel = Math.floor(index / area) % shape[1]!;
-    values[i] = scaleOf === undefined ? active : quantized(active, scaleOf(channel));
+    values[i] = finish === undefined ? active : finish(active, channel);
   }
   return result;
 }

@@ -4,7 +4,7 @@ import { fillTensor } from "../tensor/fill.ts";
 import { type Layout, LAYOUTS, permute, shapeInLayout } from "../tensor/layout.ts";
 import { filterLayoutFor, layoutAxes } from "../tensor/layout.ts";
 import { tensor } from "../tensor/tensor.ts";
-import { projectConvIntegers, quantized, referenceIntegers } from "./integers.ts";
+import { lessZero, projectConvIntegers, quantized, referenceIntegers } from "./integers.ts";
 
 Deno.test("quantized() rounds halves to even, and saturates", () => {
   const halves = [-5, -3, -1, 0, 1, 3, 5].map((sum) => quantized(sum, 0.5));
@@ -22,6 +22,48 @@ Deno.test("quantized() rounds the sum to f32, then its product", () => {
   // 5 times the f32 below 0.1 is below a half, which f32 does not hold.
   assert.equal(quantized(5, Math.fround(0.1) - 2 ** -27), 0);
   assert.equal(quantized(15, Math.fround(0.1)), 2);
+});
+
+Deno.test("quantized() adds the zero point, and saturates at the ends of its type", () => {
+  const sums = [-1000, -6, -5, -3, 0, 1, 3, 5, 1000];
+  const to = (dtype: "i8" | "u8", zeroPoint: number) =>
+    sums.map((sum) => quantized(sum, 0.5, { dtype, zeroPoint }));
+  assert.deepEqual(to("u8", 2), [0, 0, 0, 0, 2, 2, 4, 4, 255]);
+  assert.deepEqual(to("u8", 255), [0, 252, 253, 253, 255, 255, 255, 255, 255]);
+  assert.deepEqual(to("i8", -128), [-128, -128, -128, -128, -128, -128, -126, -126, 127]);
+  assert.deepEqual(to("i8", 127), [-128, 124, 125, 125, 127, 127, 127, 127, 127]);
+});
+
+Deno.test("lessZero() takes one zero point of all values, or one of each part, and leaves none out", () => {
+  const data = Uint8Array.of(0, 255, 128, 1);
+  assert.deepEqual([...lessZero(data, 255)], [-255, 0, -127, -254]);
+  assert.deepEqual([...lessZero(data, Int32Array.of(0, 200))], [0, 255, -72, -199]);
+  assert.deepEqual([...lessZero(Int8Array.of(-128, 127), -128)], [0, 255]);
+  assert.equal(lessZero(data, 0), data);
+});
+
+Deno.test("referenceIntegers() and its projection take operands of u8 less their zero points", async () => {
+  const problem = convProblem({
+    batch: 1,
+    inChannels: 1,
+    outChannels: 2,
+    inputSize: [2],
+    filterSize: [2],
+    paddingBegin: [1],
+    paddingEnd: [0],
+  });
+  // x - 3 is -3 and 252, w - 255 is -255 and 0, w - 1 is -1 and 254; padding is zero.
+  const inputs = {
+    input: { data: lessZero(Uint8Array.of(0, 255), 3), layout: "nhwc" },
+    filter: {
+      data: lessZero(Uint8Array.of(0, 255, 0, 255), Int32Array.of(255, 1)),
+      layout: "krsc",
+    },
+  } as const;
+  const { values } = await referenceIntegers(problem, inputs, {});
+  assert.deepEqual([...values], [0, 765, -762, 64_011]);
+  const { expected, project } = projectConvIntegers(problem, { ...inputs, result: "nhwc" }, 1);
+  assert.deepEqual(project(Int32Array.of(0, -762, 765, 64_011)), expected);
 });
 
 function case_(init: Partial<ConvProblem>, layout: Layout, fill: "int8" | "constant" = "int8") {
@@ -116,6 +158,6 @@ Deno.test("referenceIntegers() refuses sums of more than 32 bits, and takes the 
   });
   const scaled = await referenceIntegers(problem, inputs(1), {
     epilogue: { ...epilogue, bias: false },
-  }, () => 1);
+  }, (sum) => quantized(sum, 1));
   assert.deepEqual([...scaled.values], [0]);
 });

@@ -26,6 +26,7 @@ const ELEMENT_BYTES: ReadonlyMap<string, readonly [operand: number, result: numb
   ["f16", [2, 2]],
   ["bf16", [2, 2]],
   ["i8", [1, 4]],
+  ["u8", [1, 4]],
   ["f64", [8, 8]],
 ]);
 

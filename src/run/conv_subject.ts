@@ -26,10 +26,22 @@ import {
 import { convElementsFault } from "../problem/conv_elements.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import { type Epilogue, isScale, NO_EPILOGUE, SCALE_RANGE } from "../problem/epilogue.ts";
+import {
+  BYTE_RANGE,
+  type ByteDType,
+  type IntegerOperands,
+  integersText,
+  isZeroPoint,
+} from "../problem/integer_operands.ts";
 import { type PlanArithmetic, quadsOf } from "../problem/plan_arithmetic.ts";
 import type { ResultTiles } from "../problem/result_tiles.ts";
 import { projectConv } from "../reference/projection.ts";
-import { projectConvIntegers, quantized, referenceIntegers } from "../reference/integers.ts";
+import {
+  lessZero,
+  projectConvIntegers,
+  quantized,
+  referenceIntegers,
+} from "../reference/integers.ts";
 import {
   activate,
   type HostOperand,
@@ -46,6 +58,7 @@ import type {
   HostOperands,
   OperandData,
   Planning,
+  PlanOperands,
   ReferenceOptions,
   Subject,
   SubjectTensor,
@@ -68,6 +81,8 @@ export interface ConvAsked extends Layouts {
   readonly dtype?: ConvDType;
   /** Of the result; what `resultDtypes()` has first where absent. */
   readonly outDtype?: ConvOutDType | undefined;
+  /** Of dtype i8: which operands are u8, and their zero points. */
+  readonly integers?: IntegerOperands | undefined;
 }
 
 /** The layout of one of the problem's tensors. */
@@ -117,46 +132,58 @@ export function referenceInputs(
 export function convSubject(
   { problem, layout, filterLayout, epilogue = NO_EPILOGUE, dtype = "f32", ...asked }: ConvAsked,
 ): Subject {
-  const { outDtype = resultDtypes(dtype)[0] } = asked;
+  const { outDtype = resultDtypes(dtype)[0], integers: bytes = {} } = asked;
   const { op, groups, filterSize } = problem;
   const layouts = { layout, filterLayout };
-  const elementsFault = convElementsFault({ problem, dtype, outDtype, ...layouts, epilogue });
+  const elements = { dtype, outDtype, integers: asked.integers };
+  const elementsFault = convElementsFault({ problem, ...elements, ...layouts, epilogue });
   const integers = dtype === "i8";
   const stored = integers ? I32 : outDtype === "f16" ? F16 : F32;
   const precisionOf = (arithmetic: PlanArithmetic) =>
     quadsOf(arithmetic) ? storedInQuads(stored) : stored;
-  const { activation, scale } = epilogue;
+  const { activation, scale, zeroPoint = 0 } = epilogue;
   const backward = op === "bwd-filter";
   const which = resultTensor(op);
   const shape = tensorShape(problem, which);
   const length = accumulationLength(problem);
   const channelAxis = backward ? 0 : 1;
   const [C, K] = [problem.inChannels / groups, problem.outChannels / groups];
-  const inputsOf = (operands: HostOperands) => referenceInputs(problem, operands, layouts);
+  const inputsOf = (operands: HostOperands) =>
+    referenceInputs(
+      problem,
+      asked.integers === undefined ? operands : lessZeros(bytes, operands),
+      layouts,
+    );
   const following = op === "fwd" ? { epilogue } : {};
   const request = (planning: Planning) => ({
     algorithm: "auto",
     ...planning,
     problem,
-    dtype,
-    outDtype,
+    ...elements,
     layout,
     filterLayout,
     epilogue,
   } as const);
-  const scaleOf = ({ scale: each }: HostOperands) =>
+  const to = { dtype: outDtype === "u8" ? "u8" : "i8", zeroPoint } as const;
+  const quantizing = ({ scale: each }: HostOperands) =>
     scale === undefined
       ? undefined
-      : (channel: number) => typeof scale === "number" ? Math.fround(scale) : each![channel]!;
+      : (sum: number, channel: number) =>
+        quantized(sum, typeof scale === "number" ? Math.fround(scale) : each![channel]!, to);
   const reference = (operands: HostOperands, options: ReferenceOptions) => {
     const inputs = inputsOf(operands);
     const all = { ...options, ...following };
     return integers
-      ? referenceIntegers(problem, inputs, all, scaleOf(operands))
+      ? referenceIntegers(problem, inputs, all, quantizing(operands))
       : referenceConv(problem, inputs, all);
   };
   const tilesOf = ({ tiles: [share] = [] }: PlanArithmetic): ResultTiles | undefined =>
     share && { tile: share.axes.map(({ n }) => n), pitch: share.pitch };
+  const said = [
+    integersText(bytes),
+    scale === undefined ? undefined : scale === "channel" ? "scales" : `scale ${scale}`,
+    zeroPoint === 0 ? undefined : `zero point ${zeroPoint}`,
+  ].filter((one) => one !== undefined).join(", ");
   const subject: Subject = {
     traits: {
       problem: printDescriptor(problem),
@@ -166,14 +193,14 @@ export function convSubject(
       ...(outDtype === resultDtypes(dtype)[0] ? {} : { outDtype }),
       layout,
       filterLayout,
-      ...(scale === undefined
-        ? {}
-        : { epilogue: scale === "channel" ? "scales" : `scale ${scale}` }),
+      ...(said === "" ? {} : { epilogue: said }),
     },
     title: `${problem.name || printDescriptor(problem)} ${op}`,
     features: elementFeatures({ dtype, outDtype }),
     operands: [
-      ...operandTensors(op).map((operand) => convTensor(problem, operand, layouts, dtype)),
+      ...operandTensors(op).map((operand) =>
+        convTensor(problem, operand, layouts, operandDtype(dtype, operand, bytes))
+      ),
       ...(epilogue.bias
         ? [
           {
@@ -186,6 +213,9 @@ export function convSubject(
       ...(scale === "channel"
         ? [{ role: "scale", dtype: "f32", shape: [problem.outChannels] } as const]
         : []),
+      ...(bytes.filterZeroPoint === "channel"
+        ? [{ role: "filterZeroPoint", dtype: "i32", shape: [problem.outChannels] } as const]
+        : []),
     ],
     result: convResult(problem, layouts, outDtype),
     shape,
@@ -196,8 +226,8 @@ export function convSubject(
         problem,
         ...layouts,
         epilogue: { bias: epilogue.bias, activation: "none" },
-        dtype,
-        ...(integers ? {} : { outDtype }),
+        ...elements,
+        ...(integers ? { outDtype: undefined } : {}),
       }),
     }),
     length,
@@ -220,7 +250,7 @@ export function convSubject(
       if (elementsFault !== undefined) {
         throw new InputRangeError(`Cannot convolve: ${elementsFault}`);
       }
-      if (scale === "channel") await refuseScales(operands.scale!);
+      await refuseValues(operands);
       return (await reference(operands, { onProgress })).values;
     },
     precision: precisionOf,
@@ -269,21 +299,77 @@ export function convSubject(
     length,
     operands: operandTensors(op),
     added: epilogue.bias ? [["bias", 1]] : [],
+    zeroPoints: {
+      ...(bytes.inputDtype === "u8" || bytes.inputZeroPoint
+        ? { input: bytes.inputZeroPoint ?? 0 }
+        : {}),
+      ...(bytes.filterZeroPoint === "channel"
+        ? { filter: "filterZeroPoint" }
+        : bytes.filterDtype === "u8" || bytes.filterZeroPoint
+        ? { filter: bytes.filterZeroPoint ?? 0 }
+        : {}),
+    },
   } as const satisfies IntegerSum;
   return {
     ...subject,
     ...(scale === undefined ? {} : {
       // Channels lie innermost.
       finish: (operands) => {
-        const own = scaleOf(operands)!;
-        return (sum, at) => quantized(activate(activation, sum), own(at % problem.outChannels));
+        const finish = quantizing(operands)!;
+        return (sum, at) => finish(activate(activation, sum), at % problem.outChannels);
       },
     }),
     admit: async (check, operands) => {
-      if (scale === "channel") await refuseScales((await operands()).scale!);
+      if (scale === "channel" || bytes.filterZeroPoint === "channel") {
+        await refuseValues(await operands());
+      }
       await admitSums(subject, sum)(check, operands);
     },
   };
+
+  /** Refuses values of output channels that are none. */
+  async function refuseValues(operands: PlanOperands): Promise<void> {
+    if (scale === "channel") await refuseScales(operands.scale!);
+    if (bytes.filterZeroPoint === "channel") {
+      await refuseZeroPoints(operands.filterZeroPoint!, bytes.filterDtype ?? "i8");
+    }
+  }
+}
+
+/** In what an operand is. */
+function operandDtype(
+  dtype: ConvDType,
+  which: ConvTensor,
+  { inputDtype, filterDtype }: IntegerOperands,
+): ConvOutDType {
+  return (which === "input" ? inputDtype : filterDtype) ?? dtype;
+}
+
+/** Operands of bytes less their zero points. */
+function lessZeros(
+  { inputZeroPoint = 0, filterZeroPoint = 0 }: IntegerOperands,
+  operands: HostOperands,
+): HostOperands {
+  const { input, filter, filterZeroPoint: each } = operands;
+  const zeros = filterZeroPoint === "channel" ? each as Int32Array : filterZeroPoint;
+  return {
+    ...operands,
+    ...(input && { input: lessZero(input as Int8Array, inputZeroPoint) }),
+    ...(filter && { filter: lessZero(filter as Int8Array, zeros) }),
+  } as HostOperands;
+}
+
+/** @throws {RangeError} where a zero point of a filter is none. */
+async function refuseZeroPoints(values: OperandData, dtype: ByteDType): Promise<void> {
+  for await (const some of typeof values === "function" ? values() : [values]) {
+    const wrong = (some as Int32Array).find((value) => !isZeroPoint(dtype, value));
+    if (wrong === undefined) continue;
+    throw new InputRangeError(
+      `Cannot convolve: zero point ${wrong} of a filter is no whole number from ${
+        BYTE_RANGE[dtype].join(" to ")
+      }, which ${dtype} holds`,
+    );
+  }
 }
 
 /** @throws {RangeError} where a scale of an output channel is none. */

@@ -16,6 +16,8 @@ export interface IntegerSum {
   readonly factor?: number;
   /** The two operands of int8. */
   readonly operands: readonly [string, string];
+  /** Of operands that are u8, or have zero points: these, or the operand that holds them. */
+  readonly zeroPoints?: Readonly<Record<string, number | string>>;
   /** Operands in i32 that are added, with their factors. */
   readonly added: readonly (readonly [operand: string, factor: number])[];
 }
@@ -33,18 +35,25 @@ export function admitSums(
 ): NonNullable<Subject["admit"]> {
   return async (check, operands) => {
     if (check !== "none" && coverageOf(subject, { mode: check, linear: true }) === "whole") return;
-    const [a, b] = sum.operands;
-    if (largestSum(sum, (which) => which === a || which === b ? 128 : MOST) <= MOST) return;
+    const { operands: [a, b], zeroPoints = {} } = sum;
+    const most = (which: string) => which in zeroPoints ? 255 : 128;
+    if (largestSum(sum, (which) => which === a || which === b ? most(which) : MOST) <= MOST) {
+      return;
+    }
     const data = await operands() as Readonly<Record<string, OperandData>>;
     const largest = new Map<string, number>();
     for (const which of [a, b, ...sum.added.map(([operand]) => operand)]) {
-      largest.set(which, await largestMagnitude(data[which]!));
+      const zero = zeroPoints[which] ?? 0;
+      const magnitude = typeof zero === "number"
+        ? await largestMagnitude(data[which]!, zero)
+        : await largestMagnitude(data[which]!) + await largestMagnitude(data[zero]!);
+      largest.set(which, which in zeroPoints ? Math.min(255, magnitude) : magnitude);
     }
-    const most = largestSum(sum, (which) => largest.get(which)!);
-    if (most <= MOST) return;
+    const result = largestSum(sum, (which) => largest.get(which)!);
+    if (result <= MOST) return;
     throw new InputRangeError(
       `${sum.doing}: ${sum.length} products of up to ${largest.get(a)} and ${largest.get(b)} ` +
-        `may make results of ${most}, more than the 32 bits of i8's hold; ` +
+        `may make results of ${result}, more than the 32 bits of i8's hold; ` +
         "--check full looks whether they do",
     );
   };

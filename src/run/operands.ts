@@ -52,6 +52,7 @@ const SEED_OFFSET: Readonly<Record<string, number>> = {
   c: 2,
   bias: 3,
   scale: 3,
+  filterZeroPoint: 3,
   residual: 4,
 };
 
@@ -138,11 +139,13 @@ export function usedOperands(
   }));
 }
 
-/** The largest magnitude of an operand of whole numbers. */
-export async function largestMagnitude(data: OperandData): Promise<number> {
+/** The largest magnitude of an operand of whole numbers, less what stands for zero. */
+export async function largestMagnitude(data: OperandData, zeroPoint = 0): Promise<number> {
   let most = 0;
   for await (const values of typeof data === "function" ? data() : [data]) {
-    for (const value of values as Int8Array | Int32Array) most = Math.max(most, Math.abs(value));
+    for (const value of values as Int8Array | Int32Array) {
+      most = Math.max(most, Math.abs(value - zeroPoint));
+    }
   }
   return most;
 }

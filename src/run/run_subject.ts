@@ -30,6 +30,9 @@ export interface Job {
   readonly during?: During;
 }
 
+/** Operands that go with data that is made, too. */
+const PER_CHANNEL: readonly string[] = ["bias", "scale", "filterZeroPoint"];
+
 /** A computation that ran: its record, and its result as it lies in memory. */
 export interface Computed {
   readonly record: CaseRecord;
@@ -75,7 +78,7 @@ export async function runSubject(executor: Executor, job: Job): Promise<Computed
   );
   const { times: [time], result, outcome } = ran[0]!;
   const { fill, seed, lossScale, files } = source;
-  const made = Object.keys(files).some((role) => role !== "bias" && role !== "scale")
+  const made = Object.keys(files).some((role) => !PER_CHANNEL.includes(role))
     ? {}
     : { made: { fill, seed } };
   const setup = {

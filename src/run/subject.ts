@@ -15,7 +15,7 @@ import type { CaseTraits } from "./case_record.ts";
 import type { CheckMode, Coverable, StrataAxes } from "./coverage.ts";
 
 /** Numbers of a tensor in the host's memory, of the types that kernels read and write. */
-export type HostData = TypedArrayOf<"f16" | "f32" | "f64" | "i8" | "i32">;
+export type HostData = TypedArrayOf<"f16" | "f32" | "f64" | "i8" | "u8" | "i32">;
 
 /** Operands as they lie in memory: a convolution's or a gradient's, or a product's. */
 export interface HostOperands {
@@ -29,6 +29,8 @@ export interface HostOperands {
   readonly bias?: HostData;
   /** What sums of output channels are multiplied by, of int8 results. */
   readonly scale?: HostData;
+  /** What stands for zero in each filter, in i32, where there is one for each. */
+  readonly filterZeroPoint?: HostData;
   /** A product's A, as it is stored. */
   readonly a?: HostData;
   /** B, as it is stored. */
@@ -66,7 +68,14 @@ export function lossScaleTrait(
 export type Planning =
   & Omit<
     PlanRequest,
-    "problem" | "dtype" | "outDtype" | "layout" | "filterLayout" | "epilogue" | "algorithm"
+    | "problem"
+    | "dtype"
+    | "outDtype"
+    | "integers"
+    | "layout"
+    | "filterLayout"
+    | "epilogue"
+    | "algorithm"
   >
   & Partial<Pick<PlanRequest, "algorithm">>;
 

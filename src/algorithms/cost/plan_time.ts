@@ -13,7 +13,7 @@ import type { Plan } from "../plan.ts";
  * Microseconds of a plan by its passes: each takes as long as its workgroups' multiplications, or as all that it binds
  * takes to move. Rougher than a model of its own: all main loops are alike to it.
  */
-export function planTime(plan: Plan, device: DeviceModel): number {
+export function planTime(plan: Pick<Plan, "passes">, device: DeviceModel): number {
   return plan.passes.reduce((sum, { kernel, grid, bindings, multiplications }) => {
     const workgroups = elementCount(grid);
     const warps = elementCount(kernel.workgroupSize) / 32;

@@ -1,3 +1,4 @@
+import { elementsOf } from "../../elements/elements.ts";
 import { policyVector } from "../../kernels/loader.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { targetStore } from "../conv_product.ts";
@@ -11,10 +12,11 @@ import type { Operands } from "./access.ts";
 
 /** Whether a pass of its own stores int8 results: where four that a thread has are no word, which has one writer. */
 export function storesApart(
-  { outDtype, variant }: PlanRequest,
+  request: PlanRequest,
   { result, rows }: Operands,
 ): boolean {
-  return outDtype === "i8" && targetStore(result, rows, variant) !== "rows";
+  return elementsOf(request).result === "i8" &&
+    targetStore(result, rows, request.variant) !== "rows";
 }
 
 /** Microseconds of implicit GEMM: the packed filter, then the product; sums of split depth are in the cut's cost. */

@@ -1,0 +1,294 @@
+/** How convolutions of u8 operands, or with zero points, become plain ones of i8. */
+import type { SizeMode } from "../kernels/module.ts";
+import {
+  signedBytes,
+  signedBytesKernel,
+  type SignedBytesShape,
+  signedBytesWorkgroups,
+} from "../kernels/signed_bytes.ts";
+import { zeroBiasKernel } from "../kernels/zero_bias.ts";
+import { zeroSumsKernel, zeroSumsWorkgroups } from "../kernels/zero_sums.ts";
+import { elementsOf } from "../elements/elements.ts";
+import { accumulationLength, type ConvProblem, tensorShape } from "../problem/conv_problem.ts";
+import type { ByteDType } from "../problem/integer_operands.ts";
+import { elementCount } from "../tensor/tensor.ts";
+import { predictPlanMs } from "./cost/choose.ts";
+import { planTime } from "./cost/plan_time.ts";
+import { convEpilogue } from "./conv_epilogue.ts";
+import { deviceOf } from "./device/h200.ts";
+import { refuseLongLoops } from "./loops.ts";
+import { pass, refuseBindings } from "./passes.ts";
+import type { Pass, Plan, PlanBuffer } from "./plan.ts";
+import { isRefusal, type Planned, refusal } from "./refusal.ts";
+import { isSoftware, type PlanRequest } from "./request.ts";
+import { type BufferList, problemBuffers, resultElements } from "./tensors.ts";
+
+/** What is taken of values that become i8. */
+const OFFSET: Readonly<Record<ByteDType, number>> = { i8: 0, u8: 128 };
+
+/** Operands as i8, and what is left to do for them. */
+interface Signed {
+  /** The input's zero point, as i8. */
+  readonly inputZero: number;
+  /** The filter's, as i8; of `channel` less its offset. */
+  readonly filterZero: number | "channel";
+  readonly filterOffset: number;
+  /** The input with a border of its zero point, where it is written once more. */
+  readonly input: SignedBytesShape | undefined;
+  /** The filter, each group's with one of ones, where it is written once more. */
+  readonly filter: SignedBytesShape | undefined;
+  /** Whether sums of the input are taken of the others. */
+  readonly corrected: boolean;
+  /** Whether a bias is written. */
+  readonly biased: boolean;
+  /** Of the plain convolution. */
+  readonly problem: ConvProblem;
+}
+
+/** What a request's operands take; undefined where they are i8 with zeros as zero points. */
+function signedOperands({ problem, epilogue, integers = {} }: PlanRequest): Signed | undefined {
+  const { inputDtype = "i8", inputZeroPoint = 0, filterDtype = "i8", filterZeroPoint = 0 } =
+    integers;
+  const filterOffset = OFFSET[filterDtype];
+  const inputZero = inputZeroPoint - OFFSET[inputDtype];
+  const filterZero = filterZeroPoint === "channel" ? "channel" : filterZeroPoint - filterOffset;
+  const corrected = filterZero !== 0;
+  const { batch, inChannels, outChannels, groups, inputSize, paddingBegin, paddingEnd } = problem;
+  const bordered = inputZero !== 0 && [...paddingBegin, ...paddingEnd].some((pad) => pad > 0);
+  const input = bordered
+    ? {
+      batch,
+      axes: inputSize.map((size, d) => ({
+        size,
+        before: paddingBegin[d]!,
+        after: paddingEnd[d]!,
+      })),
+      run: inChannels,
+      unsigned: inputDtype === "u8",
+      border: inputZero,
+    }
+    : inputDtype === "u8"
+    ? flipped(elementCount(tensorShape(problem, "input")))
+    : undefined;
+  const filter = corrected
+    ? {
+      batch: groups,
+      axes: [{ size: outChannels / groups, before: 0, after: 1 }],
+      run: accumulationLength(problem),
+      unsigned: filterDtype === "u8",
+      border: 1,
+    }
+    : filterDtype === "u8"
+    ? flipped(elementCount(tensorShape(problem, "filter")))
+    : undefined;
+  if (input === undefined && filter === undefined && inputZero === 0) return undefined;
+  const none = paddingBegin.map(() => 0);
+  return {
+    inputZero,
+    filterZero,
+    filterOffset,
+    input,
+    filter,
+    corrected,
+    biased: inputZero !== 0 || corrected && epilogue.bias,
+    problem: {
+      ...problem,
+      ...(bordered
+        ? {
+          inputSize: inputSize.map((size, d) => size + paddingBegin[d]! + paddingEnd[d]!),
+          paddingBegin: none,
+          paddingEnd: none,
+        }
+        : {}),
+      outChannels: outChannels + (corrected ? groups : 0),
+    },
+  };
+}
+
+/** Bytes of u8 in whole words, as buffers are. */
+function flipped(bytes: number): SignedBytesShape {
+  return { batch: 1, axes: [], run: Math.ceil(bytes / 4) * 4, unsigned: true, border: 0 };
+}
+
+/**
+ * Plans a convolution whose operands are not plain i8, as one that is: u8 becomes i8 by taking 128 of it and of its zero point;
+ * a border of the input's zero point takes the place of padding, and what it adds to the sums of a filter, zeroPoint·Σw, is
+ * taken of the bias. Where filters have zero points, one of ones for each group tells Σx, and a last pass takes so many of
+ * the sums. All is exact modulo 2^32.
+ *
+ * @param plain Plans what becomes of it.
+ * @returns undefined where the operands are plain.
+ */
+export function planIntegers(
+  request: PlanRequest,
+  plain: (request: PlanRequest) => Planned<Plan>,
+): Planned<Plan> | undefined {
+  const signed = signedOperands(request);
+  if (signed === undefined) return undefined;
+  const { problem, corrected, biased } = signed;
+  const { epilogue, limits, maxWorkspaceBytes = Infinity } = request;
+  const { buffers, tensor, bias, scale } = problemBuffers(request);
+  const zeros = signed.filterZero === "channel"
+    ? buffers.list.push({
+      name: "filter's zero points",
+      role: "filterZeroPoint",
+      bytes: Math.max(16, 4 * request.problem.outChannels),
+    }) - 1
+    : undefined;
+  const copyOf = (name: string, shape: SignedBytesShape | undefined) =>
+    shape && buffers.add(name, "workspace", signedBytes(shape), "i8");
+  const input = copyOf("input as i8", signed.input) ?? tensor.input;
+  const filter = copyOf("filter as i8", signed.filter) ?? tensor.filter;
+  const zeroBias = biased
+    ? buffers.add("bias of zero points", "workspace", problem.outChannels, "i32")
+    : bias;
+  const sums = corrected
+    ? buffers.add("sums", "workspace", resultElements(problem), "i32")
+    : tensor.output;
+  if (buffers.refused !== undefined) return buffers.refused;
+  const taken = buffers.workspaceBytes();
+  if (taken > maxWorkspaceBytes) {
+    return refusal(
+      "workspace",
+      `operands of u8 and zero points take ${taken} bytes of workspace, ` +
+        `at most ${maxWorkspaceBytes} are allowed`,
+    );
+  }
+  const { integers: _, maxWorkspaceShare: __, ...others } = request;
+  const following = corrected
+    ? { bias: biased, activation: "none" as const }
+    : { ...epilogue, bias: biased || epilogue.bias };
+  const becomes: PlanRequest = {
+    ...others,
+    problem,
+    epilogue: following,
+    ...(corrected ? { outDtype: "i32" } : {}),
+    maxWorkspaceBytes: maxWorkspaceBytes - taken,
+  };
+  const plan = plain(becomes);
+  if (isRefusal(plan)) return plan;
+  const places = { input, filter, output: sums, bias: zeroBias, scale };
+  const own = plan.buffers.map((buffer) => placeOf(buffer, buffers, places));
+  const mode = resultElements(problem) === 0 || accumulationLength(problem) === 0
+    ? "uniform"
+    : request.sizes ?? "constant";
+  const before = [
+    ...signedPass(signed.input, mode, buffers, tensor.input, input, request),
+    ...signedPass(signed.filter, mode, buffers, tensor.filter, filter, request),
+    ...(biased ? [zeroBiasPass(signed, mode, buffers, { filter, bias, zeroBias }, request)] : []),
+  ];
+  const after = corrected
+    ? [
+      zeroSumsPass(signed, mode, buffers, {
+        sums,
+        result: tensor.output,
+        scale,
+        filterZeroPoint: zeros,
+      }, request),
+    ]
+    : [];
+  const products = plan.passes.map((one) => ({
+    ...one,
+    bindings: one.bindings.map((binding) => ({ ...binding, buffer: own[binding.buffer]! })),
+  }));
+  const empty = plan.passes.length === 0;
+  const predicted = predictPlanMs(becomes, plan);
+  const around = planTime({ passes: [...before, ...after] }, deviceOf(request)) / 1e3;
+  const whole = buffers.plan({
+    ...plan,
+    passes: empty ? [] : [...before, ...products, ...after],
+    ...(predicted === undefined ? {} : { predictedMs: predicted + around }),
+    notes: [...plan.notes, ...notesOf(signed)],
+  });
+  if (isRefusal(whole)) return whole;
+  return (isSoftware(request) ? refuseLongLoops(whole) : undefined) ??
+    refuseBindings(whole, limits) ?? whole;
+}
+
+/** Where a buffer of the plain plan is in the whole one. */
+function placeOf(
+  buffer: PlanBuffer,
+  buffers: BufferList,
+  places: Readonly<Partial<Record<PlanBuffer["role"], number | undefined>>>,
+): number {
+  return places[buffer.role] ?? buffers.list.push(buffer) - 1;
+}
+
+function signedPass(
+  shape: SignedBytesShape | undefined,
+  mode: SizeMode,
+  buffers: BufferList,
+  unsigned: number,
+  signed: number,
+  { limits }: PlanRequest,
+): Pass[] {
+  if (shape === undefined || signedBytes(shape) === 0) return [];
+  const splits = [buffers.split(unsigned), buffers.split(signed)] as const;
+  const kernel = signedBytesKernel(shape, mode, ...splits);
+  return [pass(kernel, buffers, { unsigned, signed }, signedBytesWorkgroups(shape), limits)];
+}
+
+function zeroBiasPass(
+  { problem, inputZero }: Signed,
+  mode: SizeMode,
+  buffers: BufferList,
+  { filter, bias, zeroBias }: Readonly<
+    Record<"bias" | "zeroBias", number | undefined> & { filter: number }
+  >,
+  { problem: { outChannels }, limits }: PlanRequest,
+): Pass {
+  const { groups } = problem;
+  const shape = {
+    groups,
+    filters: problem.outChannels / groups,
+    biased: outChannels / groups,
+    depth: accumulationLength(problem),
+    zeroPoint: inputZero,
+  };
+  const kernel = zeroBiasKernel(shape, mode, bias !== undefined, buffers.split(filter));
+  return pass(kernel, buffers, { filter, bias, zero_bias: zeroBias }, problem.outChannels, limits);
+}
+
+function zeroSumsPass(
+  { filterZero, filterOffset }: Signed,
+  mode: SizeMode,
+  buffers: BufferList,
+  places: Readonly<Record<"scale" | "filterZeroPoint", number | undefined>> & {
+    readonly sums: number;
+    readonly result: number;
+  },
+  request: PlanRequest,
+): Pass {
+  const { problem, epilogue, limits } = request;
+  const stored = elementsOf(request).result === "i8" ? "i8" : "i32";
+  const shape = {
+    places: resultElements(problem) / problem.outChannels,
+    channels: problem.outChannels,
+    groups: problem.groups,
+    zeroPoint: filterZero,
+    offset: filterOffset,
+  };
+  const kernel = zeroSumsKernel(
+    shape,
+    mode,
+    // The bias is in the sums.
+    convEpilogue({ ...request, epilogue: { ...epilogue, bias: false } }),
+    { sums: buffers.split(places.sums), result: buffers.split(places.result) },
+    stored,
+  );
+  return pass(kernel, buffers, places, zeroSumsWorkgroups(shape, stored), limits);
+}
+
+function notesOf({ input, filter, biased, corrected, inputZero }: Signed): string[] {
+  const copied = [...(input ? ["input"] : []), ...(filter ? ["filter"] : [])].join(" and ");
+  return [
+    ...(copied === "" ? [] : [
+      `${copied} written once as i8` +
+      (input && input.axes.length > 0 ? `, the padding as zero point ${inputZero}` : ""),
+    ]),
+    ...(biased && inputZero !== 0 ? ["the input's zero point is in the bias"] : []),
+    ...(corrected
+      ? ["a filter of ones for each group tells what the filters' zero points add"]
+      : []),
+  ];
+}
