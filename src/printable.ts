@@ -37,6 +37,20 @@ export function printableMessage(message: string): string {
   return shortSentence(oneLine(sentence), MAX_MESSAGE - pointed.length) + pointed;
 }
 
+/** One line of text as a terminal shows it in at most `columns` columns: what is longer loses its middle. */
+export function printableLine(text: string, columns: number): string {
+  const line = oneLine(text);
+  let most = Math.max(1, columns);
+  let shown = shorten(line, most);
+  while (most > 1 && columnsOf(shown) > columns) shown = shorten(line, --most);
+  return shown;
+}
+
+/** Columns that text takes at most: those of East Asia and pictures take two. */
+function columnsOf(text: string): number {
+  return [...text].reduce((sum, one) => sum + (one >= "\u1100" && one !== "…" ? 2 : 1), 0);
+}
+
 /** The part of a line around a column, control characters escaped, and where the column then is. */
 function around(line: string, column: number): [shown: string, column: number] {
   const [before, after] = [oneLine(line.slice(0, column)), oneLine(line.slice(column))];
@@ -51,7 +65,7 @@ function shortSentence(text: string, most: number): string {
 }
 
 /** Leaves out the middle of what is longer than `most`. */
-function shorten(text: string, most: number): string {
+export function shorten(text: string, most: number): string {
   if (text.length <= most) return text;
   const kept = most - 1;
   return `${text.slice(0, Math.ceil(kept / 2))}…${text.slice(text.length - Math.floor(kept / 2))}`;

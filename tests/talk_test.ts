@@ -1,5 +1,6 @@
 import assert from "#assert";
 import { existsSync } from "node:fs";
+import { stripVTControlCharacters } from "node:util";
 import { allCommands, commandTree } from "../src/cli/command_tree.ts";
 import { wholeProgram } from "../src/cli/program.ts";
 import { EXIT } from "../src/errors.ts";
@@ -120,9 +121,14 @@ Deno.test({
     const line = `run -A --quiet --cached-only "${ROOT}main.ts" bench mb1ic4,6,8ih9oc4kh3 --op all`;
     const { stdout } = await run(
       "script",
-      ["-qec", `${Deno.execPath()} ${line}`, "/dev/null"],
+      ["-qec", `stty cols 60; ${Deno.execPath()} ${line}`, "/dev/null"],
       { env: { XDG_RUNTIME_DIR: "/tmp", NO_COLOR: "" } },
     );
+    const lines = stdout.split(/\r\n|\r\x1b\[K/).map((text) => stripVTControlCharacters(text));
+    // Of sentences a terminal may make several lines.
+    const shown = lines.filter((text) => /^(case|problem|mb1ic)/.test(text));
+    assert.ok(shown.length >= 18, stdout);
+    assert.ok(shown.every(({ length }) => length <= 60), shown.join("\n"));
     assert.match(stdout, /\r.\[Kcase \d of 9, about \d+ s left: mb1ic\dih9oc4oh7kh3 (fwd|bwd-)/);
     assert.ok(stdout.includes(`${GREEN}pass`), stdout);
   },
@@ -142,7 +148,7 @@ Deno.test({
     );
     assert.match(
       stdout,
-      /\r.\[Kcase 1 of \d: mb1ic8ih20oc16oh18kh3 fwd, [a-z ]+: \d of \d, (auto|direct|im2win)/,
+      /\r.\[Kproblem 1 of 1: mb1ic8ih20oc16oh18kh3 fwd, [a-z ]+: \d of \d, (auto|direct|im2win)/,
     );
   },
 });

@@ -29,11 +29,12 @@ const UNTUNED: Omit<RunCase, "caches"> = { algorithm: "auto", policy: "auto", ti
  *
  * @param bench What covers the rivals; `auto` is added.
  * @param open Opens the device: for each of the two rounds, and again after it was lost.
+ * @param onProblem Called where a problem, the `index`-th of `count`, from 1, begins and with each of its rivals: once in each round.
  */
 export async function* tuneSuite(
   bench: BenchPlan,
   open: () => Promise<Executor>,
-  onCase: (index: number, count: number, what: string) => void,
+  onProblem: (index: number, count: number, what: string) => void,
 ): AsyncGenerator<TunedGroup, void, undefined> {
   let first: Executor | undefined = await open();
   const executor = first;
@@ -45,9 +46,11 @@ export async function* tuneSuite(
   };
   const medians = new Map<string, number>();
   const look = { ...bench, check: "none" as const, protocol: FIRST_LOOK };
-  const briefly = tries((index, count, what, trying) =>
-    onCase(index, count, `${what}, a first look${trying}`)
-  );
+  let looked = 0;
+  const briefly = tries((what, trying) => {
+    if (trying === "") looked++;
+    onProblem(looked, groups.length, `${what}, a first look${trying}`);
+  });
   for await (const record of runSuite(look, groups, openFirst, briefly.onCase, briefly)) {
     if (record.time_ms) medians.set(recordId(record), record.time_ms.median);
   }
@@ -60,8 +63,8 @@ export async function* tuneSuite(
   };
   // Alone, a group's records are complete when it ends.
   for (const [place, group] of finals.entries()) {
-    const inEarnest = tries((_index, _count, what, trying) =>
-      onCase(place + 1, finals.length, `${what}, the fastest in earnest${trying}`)
+    const inEarnest = tries((what, trying) =>
+      onProblem(place + 1, finals.length, `${what}, the fastest in earnest${trying}`)
     );
     const records: CaseRecord[] = [];
     const timed: RanCase[] = [];
@@ -78,15 +81,15 @@ export async function* tuneSuite(
 }
 
 /** Tells of each group that begins, and of each rival of it that is tried: `: 3 of 12, winograd2d`. */
-function tries(tell: (index: number, count: number, what: string, trying: string) => void) {
-  let group: [index: number, count: number, what: string] = [0, 0, ""];
+function tries(tell: (what: string, trying: string) => void) {
+  let group = "";
   return {
-    onCase(...begun: typeof group) {
-      group = begun;
-      tell(...group, "");
+    onCase(_index: number, _count: number, what: string) {
+      group = what;
+      tell(group, "");
     },
     onTry(one: RunCase, place: number, count: number) {
-      tell(...group, `: ${place} of ${count}, ${[one.algorithm, ...caseChoices(one)].join(" ")}`);
+      tell(group, `: ${place} of ${count}, ${[one.algorithm, ...caseChoices(one)].join(" ")}`);
     },
   };
 }

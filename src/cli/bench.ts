@@ -34,7 +34,7 @@ import {
   SUITE_HELP,
 } from "./suite_option.ts";
 import { isOutdated, noteOutdated, readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
-import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
+import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP, WIDE_HELP } from "./table_options.ts";
 import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { FORCE_HELP } from "./outputs.ts";
@@ -163,6 +163,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--json", "as --jsonl -")
     .option("--columns <list>", COLUMNS_HELP, parseColumns)
     .option("--sort <column>", SORT_HELP, parseSort)
+    .option("--wide", WIDE_HELP)
     .option("--resume", "go on where the run that wrote the --jsonl file ended")
     .option("--force", FORCE_HELP)
     .addHelpText("after", EXAMPLES)

@@ -7,9 +7,13 @@ export interface CaseProgress extends Pick<Progress, "done" | "visible"> {
   begin(index: number, count: number, what: string): void;
 }
 
-/** Counts the time from the first case on, and anew where a first case begins again. */
-export function caseProgress(): CaseProgress {
-  const shown = progress();
+/**
+ * Counts the time from the first case on, and anew where a first case begins again.
+ *
+ * @param noun What is counted.
+ * @param before Of them, how many an earlier run has done.
+ */
+export function caseProgress(noun = "case", before = 0, shown = progress()): CaseProgress {
   let start = performance.now();
   let last = 0;
   return {
@@ -18,7 +22,7 @@ export function caseProgress(): CaseProgress {
       if (index === 1 && last !== 1) start = now;
       last = index;
       const left = timeLeft({ ended: index - 1, all: count }, now - start);
-      shown.update(`case ${index} of ${count}${left}: ${what}`);
+      shown.update(`${noun} ${before + index} of ${before + count}${left}: ${what}`);
     },
     visible: shown.visible,
     done: () => shown.done(),

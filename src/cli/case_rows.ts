@@ -17,11 +17,11 @@ export interface CaseRows {
 /** Begins the table. */
 export function caseRows(
   coming: readonly ComingCase[],
-  { columns, sort }: TableOptions,
+  { columns, sort, wide }: TableOptions,
   out: Printer,
-  { ceilings, paint, reasons }: Omit<CaseTableOptions, "columns">,
+  { ceilings, ...options }: Omit<CaseTableOptions, "columns" | "wide">,
 ): CaseRows {
-  const row = caseTable(coming, { columns, ceilings, paint, reasons });
+  const row = caseTable(coming, { ...options, columns, wide, ceilings });
   const print = (record: ShownCase) => out.painted(row(record));
   if (sort === undefined) return { add: print, end: () => {} };
   const cases: ShownCase[] = [];

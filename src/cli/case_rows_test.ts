@@ -24,7 +24,12 @@ function record(oc: number, median: number, more: Partial<ReadCase> = {}): ReadC
   }, "a test");
 }
 
-function table(cases: readonly ReadCase[], columns?: string, sort?: string): string[] {
+function table(
+  cases: readonly ReadCase[],
+  columns?: string,
+  sort?: string,
+  how: { readonly wide?: boolean; readonly room?: number } = {},
+): string[] {
   const lines: string[] = [];
   const out = { line: () => {}, message: () => {}, painted: (text: string) => lines.push(text) };
   const rows = caseRows(
@@ -32,9 +37,10 @@ function table(cases: readonly ReadCase[], columns?: string, sort?: string): str
     {
       columns: columns === undefined ? undefined : parseColumns(columns),
       sort: sort === undefined ? undefined : parseSort(sort),
+      wide: how.wide,
     },
     { ...out, painted: (text) => void out.painted(text) },
-    {},
+    { room: how.room },
   );
   cases.forEach(rows.add);
   rows.end();
@@ -46,7 +52,7 @@ Deno.test("rows say what auto chose, and the device's shares where they are know
     record(4, 1),
     record(8, 2, { requested: "auto", algorithm: "winograd2d", tile: "F(2x2,3x3)" }),
   ];
-  const [head, first, second] = table(cases);
+  const [head, first, second] = table(cases, undefined, undefined, { wide: true });
   assert.match(
     head!,
     /^problem +op +layout +algorithm +time +noise +GFLOP\/s +GB\/s +of peak +of bandwidth +work/,
@@ -54,8 +60,74 @@ Deno.test("rows say what auto chose, and the device's shares where they are know
   // 18,432 flop, 2,624 bytes, 2 million real flops of 65.1 TFLOP/s in 1 ms.
   assert.match(first!, / direct +1\.000 ms +0\.10 % +0\.01843 +0\.002624 +0\.00 % +0\.00 % /);
   assert.match(second!, / auto: winograd2d F\(2x2,3x3\) /);
-  const elsewhere = table([record(4, 1, { device: "another" })]);
+  const elsewhere = table([record(4, 1, { device: "another" })], undefined, undefined, {
+    wide: true,
+  });
   assert.ok(!elsewhere[0]!.includes("of peak"));
+});
+
+/** Cases of the longest cells that benches have. */
+const LONG = [
+  ["fwd", "nchw", "f32"],
+  ["bwd-filter", "nhwc", "f16"],
+].map(([op, layout, dtype]) =>
+  record(4, 1234, {
+    op: op as ReadCase["op"],
+    layout: layout!,
+    dtype: dtype!,
+    problem: "g4mb32ic64ih56iw57oc128oh28ow29kh3kw5sh2sw2ph1pw2dh1dw1",
+    cache: "cold",
+    requested: "auto",
+    algorithm: "winograd2d-nonfused",
+    tile: "F(4x4,3x3)",
+    kernel: "winograd2d_nonfused_fwd_f32_m4x4r3x3_64x128x16_nchw_place_place",
+    workspace_bytes: 123456789,
+  })
+);
+
+Deno.test("the usual table fits 100 columns, or the terminal, and names problem, algorithm, time and verdict", () => {
+  const heads = (cases: readonly ReadCase[], room?: number) => {
+    const lines = table(cases, undefined, undefined, room === undefined ? {} : { room });
+    const most = Math.max(...lines.map((line) => line.length));
+    assert.ok(most <= (room ?? 100), `${most} of ${room}:\n${lines.join("\n")}`);
+    return lines[0]!.split(/ {2,}/);
+  };
+  const plain = [record(4, 1, { device: "another" }), record(8, 2, { device: "another" })];
+  const figures = ["time", "GFLOP/s", "MARE", "verdict"];
+  assert.deepEqual(heads(plain), [
+    "problem",
+    "op",
+    "layout",
+    "algorithm",
+    "time",
+    "noise",
+    "GFLOP/s",
+    "MARE",
+    "verdict",
+  ]);
+  assert.deepEqual(heads(plain, 80), ["problem", "op", "algorithm", ...figures]);
+  assert.ok(heads(plain, 150).includes("workspace"));
+  assert.ok(!heads(plain, 400).includes("kernel"));
+  for (const room of [undefined, 80, 100, 120, 160]) {
+    for (const cases of [LONG, LONG.slice(1), [...plain, ...LONG]]) {
+      const shown = heads(cases, room);
+      for (const name of ["problem", "op", "algorithm", "time", "verdict"]) {
+        assert.ok(shown.includes(name), `${room}: ${shown}`);
+      }
+    }
+  }
+});
+
+Deno.test("--wide shows all whole, and --columns fits a terminal only", () => {
+  const wide = table(LONG, undefined, undefined, { wide: true, room: 80 }).join("\n");
+  for (const text of ["workspace", LONG[0]!.problem, LONG[0]!.kernel!]) {
+    assert.ok(wide.includes(text));
+  }
+  const piped = table(LONG, "problem,kernel,time").join("\n");
+  assert.ok(piped.includes(LONG[0]!.problem) && piped.includes(LONG[0]!.kernel!));
+  const lines = table(LONG, "problem,kernel,time", undefined, { room: 70 });
+  assert.ok(lines.every((line) => line.length <= 70), lines.join("\n"));
+  assert.match(lines[1]!, /^g4mb32ic\S+…\S+dw1 +winograd\S+…\S+place +1\.234 s$/);
 });
 
 Deno.test("--columns and --sort choose what is shown in what order", () => {

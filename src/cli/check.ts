@@ -37,6 +37,7 @@ import { caseRows } from "./case_rows.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { reporter, sayFailed } from "./output.ts";
 import { verdictPainter } from "./talk.ts";
+import { terminalColumns } from "./terminal.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
 import { printable } from "../printable.ts";
@@ -185,6 +186,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       const rows = columns && caseRows(comingCases(groups), { columns, sort }, out, {
         paint,
         reasons: false,
+        room: terminalColumns(stream),
       });
       const open = async () => {
         const executor = await openExecutor(

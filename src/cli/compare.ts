@@ -14,6 +14,7 @@ import { ExitCode } from "./failure.ts";
 import { printer } from "./output.ts";
 import { readRecordFiles } from "./record_files.ts";
 import { verdictPainter } from "./talk.ts";
+import { terminalColumns } from "./terminal.ts";
 import { oneOf } from "./values.ts";
 
 const EXAMPLES = `
@@ -83,7 +84,9 @@ export function compareCommand() {
       }
       if (options.markdown) out.line(comparisonMarkdown(comparison));
       else if (!options.json) {
-        out.painted(comparisonText(comparison, verdictPainter("stdout")));
+        out.painted(
+          comparisonText(comparison, verdictPainter("stdout"), terminalColumns("stdout")),
+        );
       }
       if (comparison.exitCode !== EXIT.ok) throw new ExitCode(comparison.exitCode);
     });

@@ -32,9 +32,9 @@ export function gemmCommand() {
     );
     if (options.device === "cpu") refuseOnCpu(options);
     if (options.suite !== undefined) return await runSuites(options);
-    const { cache, shard, resume, output, columns, sort } = options;
+    const { cache, shard, resume, output, columns, sort, wide } = options;
     refuseOptions("Cannot multiply: only a --suite has parts", { cache, shard, resume });
-    refuseOptions("Cannot multiply: only a --suite has a table", { columns, sort });
+    refuseOptions("Cannot multiply: only a --suite has a table", { columns, sort, wide });
     if (options.search) refuseBesideSearch(options);
     else if (options.jsonl !== undefined) {
       throw new InputTypeError(

@@ -23,7 +23,7 @@ import {
   someOf,
   wholeNumber,
 } from "./values.ts";
-import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
+import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP, WIDE_HELP } from "./table_options.ts";
 import { RUNS_HELP } from "./compute.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { FORCE_HELP } from "./outputs.ts";
@@ -169,6 +169,7 @@ export function gemmOptions() {
     .option("--jsonl <file>", "where the records of a suite or search go; - is stdout")
     .option("--columns <list>", `of --suite: ${COLUMNS_HELP}`, parseColumns)
     .option("--sort <column>", `of --suite: ${SORT_HELP}`, parseSort)
+    .option("--wide", `of --suite: ${WIDE_HELP}`)
     .option("--timings", TIMINGS_HELP)
     .option("--json", "print JSON records")
     .option("--force", FORCE_HELP)

@@ -13,6 +13,7 @@ import { gpuExecutorOf, openGpu } from "./open_gpu.ts";
 import type { OpenedGemm } from "./gemm_files.ts";
 import { fillOf, type GemmOptions, gemmPlanning } from "./gemm_options.ts";
 import { progress, reporter, sayFailed } from "./output.ts";
+import { terminalColumns } from "./terminal.ts";
 import { openRecords } from "./record_stream.ts";
 
 /**
@@ -49,10 +50,11 @@ export async function searchPolicies(
   shown.done();
   records.write(environmentRecord(executor.device, seed));
   ranking.forEach((record) => records.write(record));
-  const out = reporter(target === "-" ? "stderr" : "stdout");
+  const stream = target === "-" ? "stderr" : "stdout";
+  const out = reporter(stream);
   out.line(`problem     gemm ${[printGemm(problem), printEpilogue(problem)].join(" ").trimEnd()}`);
   out.line(`device      ${executor.device.adapter} (${backend})`);
-  out.line(rankingTable(ranking));
+  out.line(rankingTable(ranking, terminalColumns(stream)));
   for (const { policy, splits, verdict, message } of ranking) {
     if (verdict !== "fail") continue;
     const line = `fail: ${policy} with ${splits} splits: ${message}`;
@@ -63,7 +65,7 @@ export async function searchPolicies(
 }
 
 /** Candidates as a table, fastest first; the planner's choice has a star. */
-export function rankingTable(ranking: readonly TuningRecord[]): string {
+export function rankingTable(ranking: readonly TuningRecord[], room?: number): string {
   const best = ranking[0]?.time_ms.median ?? 0;
   const rate = (gflops: number) => gflops.toFixed(gflops < 100 ? 2 : 0);
   return textTable(
@@ -89,5 +91,7 @@ export function rankingTable(ranking: readonly TuningRecord[]): string {
       record.verdict === "none" ? "-" : record.verdict,
       record.kernel,
     ]),
+    undefined,
+    room,
   );
 }

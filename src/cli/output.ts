@@ -1,6 +1,7 @@
 import { refuseWrite } from "../npy/atomic_write.ts";
-import { printable, printableMessage } from "../printable.ts";
+import { printable, printableLine, printableMessage } from "../printable.ts";
 import { isQuiet, verdictPainter } from "./talk.ts";
+import { terminalColumns } from "./terminal.ts";
 
 const encoder = new TextEncoder();
 
@@ -79,11 +80,23 @@ export interface Progress {
 /** One line that overwrites itself; silent when stderr is no terminal. Shows from 0.5 s on. */
 export function progress(): Progress {
   const visible = Deno.stderr.isTerminal() && !isQuiet();
-  return progressLine(visible, (text) => writeText("stderr", text));
+  return progressLine(
+    visible,
+    (text) => writeText("stderr", text),
+    () => terminalColumns("stderr"),
+  );
 }
 
-/** {@linkcode progress} where it is `visible`: what comes too early or too soon after another is shown when its time comes. */
-export function progressLine(visible: boolean, write: (text: string) => void): Progress {
+/**
+ * {@linkcode progress} where it is `visible`: what comes too early or too soon after another is shown when its time comes.
+ *
+ * @param columns Those of the terminal now: a line that it would break could not be overwritten.
+ */
+export function progressLine(
+  visible: boolean,
+  write: (text: string) => void,
+  columns: () => number | undefined = () => undefined,
+): Progress {
   let due = performance.now() + 500;
   let latest = "";
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -96,7 +109,10 @@ export function progressLine(visible: boolean, write: (text: string) => void): P
     stop();
     due = performance.now() + 100;
     dirty = true;
-    write(`\r\x1b[K${printableMessage(latest)}`);
+    const room = columns();
+    // Behind the last column some terminals go on in the next line.
+    const shown = room === undefined ? printableMessage(latest) : printableLine(latest, room - 1);
+    write(`\r\x1b[K${shown}`);
   };
   return {
     visible,

@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { caseProgress } from "./case_progress.ts";
 import { progressLine } from "./output.ts";
 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -38,4 +39,40 @@ Deno.test("progressLine() says nothing where nobody looks", async () => {
   line.update("two");
   line.done();
   assert.deepEqual(written, []);
+});
+
+Deno.test("progressLine() never shows more than a terminal's line holds, whatever that is now", () => {
+  const clock = { ms: 0 };
+  using _ = stoppedClock(clock);
+  const written: string[] = [];
+  let columns = 60;
+  const line = progressLine(true, (text) => written.push(text), () => columns);
+  const said =
+    "case 12 of 20, about 40 s left: mb32ic64ih56oc64kh3ph1 fwd, a first look: 3 of 12, im2win";
+  const shown = (text: string) => {
+    clock.ms += 1000;
+    line.update(text);
+    return written.at(-1)!.replace("\r\x1b[K", "");
+  };
+  assert.equal(shown(said), "case 12 of 20, about 40 s lef…a first look: 3 of 12, im2win");
+  columns = 200;
+  assert.equal(shown(said), said);
+  columns = 30;
+  assert.equal(shown("short"), "short");
+  // Letters of two columns each.
+  assert.equal([...shown("\u7d50".repeat(40))].length, 15);
+  columns = 1;
+  assert.equal(shown(said).length, 1);
+  line.done();
+});
+
+Deno.test("caseProgress() counts on after what an earlier run has done", () => {
+  const said: string[] = [];
+  const shown = caseProgress("case", 19, {
+    visible: true,
+    update: (text) => void said.push(text),
+    done: () => {},
+  });
+  shown.begin(1, 1, "last");
+  assert.deepEqual(said, ["case 20 of 20: last"]);
 });

@@ -25,6 +25,7 @@ import { printer, reporter } from "./output.ts";
 import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
 import { openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
+import { terminalColumns } from "./terminal.ts";
 import { readTuning, tuningOf } from "./tuning_options.ts";
 import { oneOf, pathOr, readPathOr, refuseOptions, refuseWords } from "./values.ts";
 
@@ -81,7 +82,7 @@ export function planCommand() {
       const out = printer("stdout");
       if (options.all) {
         const rows = allPlans(request);
-        out.line(options.json ? JSON.stringify(rows) : allTable(rows));
+        out.line(options.json ? JSON.stringify(rows) : allTable(rows, terminalColumns("stdout")));
         if (!options.json && rows.some(({ predicted_ms }) => predicted_ms !== undefined)) {
           out.line(`predicted on ${predictedOn(request, options, device)}`);
         }

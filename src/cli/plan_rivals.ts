@@ -50,7 +50,7 @@ export function allPlans(request: PlanRequest): Option[] {
 }
 
 /** {@linkcode allPlans} as a table. */
-export function allTable(rows: readonly Option[]): string {
+export function allTable(rows: readonly Option[], room?: number): string {
   const columns = [
     { title: "algorithm" },
     { title: "kernel" },
@@ -75,6 +75,8 @@ export function allTable(rows: readonly Option[]): string {
         ]
         : [row.algorithm, row.reason, "-", "-", "-", "-", "-"]
     ),
+    undefined,
+    room,
   );
 }
 

@@ -30,6 +30,7 @@ import { openRecords } from "./record_stream.ts";
 import { finishedIds, refuseOtherRun } from "./resume.ts";
 import type { TableOptions } from "./table_options.ts";
 import { verdictPainter } from "./talk.ts";
+import { terminalColumns } from "./terminal.ts";
 
 /** A run over groups of cases, whatever they compute. */
 export interface Suite {
@@ -112,8 +113,12 @@ export async function reportSuite(
   if (previous) note.line(`resuming: ${recordCount(groups)} of ${count} cases are left`);
   const stream = target === "-" ? "stderr" : "stdout";
   const out = reporter(stream);
-  const rows = caseRows(coming, options, out, { ceilings, paint: verdictPainter(stream) });
-  const shown = caseProgress();
+  const rows = caseRows(coming, options, out, {
+    ceilings,
+    paint: verdictPainter(stream),
+    room: terminalColumns(stream),
+  });
+  const shown = caseProgress("case", count - recordCount(groups));
   const features = groupFeatures(groups);
   let described = false;
   const open = async () => {

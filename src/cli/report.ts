@@ -22,6 +22,7 @@ import {
   type TableOptions,
 } from "./table_options.ts";
 import { verdictPainter } from "./talk.ts";
+import { terminalColumns } from "./terminal.ts";
 import { oneOf } from "./values.ts";
 
 const FORMATS = ["table", "json", "csv", "tsv", "markdown", "html"] as const;
@@ -134,6 +135,7 @@ async function view(
   { columns, toFile }: Pick<TableOptions, "columns"> & { readonly toFile: boolean },
 ): Promise<string> {
   const table = recordTable(records.cases, columns);
+  const room = toFile ? undefined : terminalColumns("stdout");
   const verdict = toFile ? (text: string) => text : verdictPainter("stdout");
   const paint = (cell: string, column: number) =>
     table.columns[column]!.title === "verdict" ? verdict(cell) : cell;
@@ -142,7 +144,7 @@ async function view(
       return records.cases.map((record) => `${printable(JSON.stringify(record))}\n`).join("");
     case "table":
       return [
-        `${textTable(table.columns, table.rows, paint)}\n`,
+        `${textTable(table.columns, table.rows, paint, room)}\n`,
         ...networkTotals(records.cases).map((line) => `${line}\n`),
       ].join("");
     case "markdown":

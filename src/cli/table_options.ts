@@ -14,6 +14,9 @@ export const parseSort = sortParser<CaseColumnName>(CASE_COLUMN_NAMES);
 /** What `--sort` says. */
 export const SORT_HELP = "a column that rows are sorted by, -time for the largest first";
 
+/** What `--wide` says. */
+export const WIDE_HELP = "every column, kernels' names too, where the table is to fit otherwise";
+
 /** Makes a parser of a column that rows are sorted by. */
 export function sortParser<C extends string>(
   names: readonly C[],
@@ -30,4 +33,5 @@ export function sortParser<C extends string>(
 export interface TableOptions {
   readonly columns?: readonly CaseColumnName[] | undefined;
   readonly sort?: CaseOrder | undefined;
+  readonly wide?: boolean | undefined;
 }

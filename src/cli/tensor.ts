@@ -9,6 +9,7 @@ import { AS_DTYPES, AS_HELP } from "./as_option.ts";
 import { FORCE_HELP } from "./outputs.ts";
 import { PICTURE_LAYOUTS } from "./tensor_picture.ts";
 import { parseNumber, parseRange, parseShape } from "./tensor_values.ts";
+import { terminalColumns } from "./terminal.ts";
 import { oneOf, wholeNumber } from "./values.ts";
 
 const EXAMPLES = `
@@ -111,7 +112,7 @@ function infoCommand() {
       const infos = await describeFiles(files);
       const out = printer("stdout");
       if (json) infos.forEach((info) => out.line(JSON.stringify(info)));
-      else out.line(infoTable(infos));
+      else out.line(infoTable(infos, terminalColumns("stdout")));
     });
 }
 

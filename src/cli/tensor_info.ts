@@ -42,7 +42,7 @@ export async function describeFiles(
 }
 
 /** The table of `wgconv tensor info`. */
-export function infoTable(infos: readonly (TensorInfo | OtherInfo)[]): string {
+export function infoTable(infos: readonly (TensorInfo | OtherInfo)[], room?: number): string {
   const right = "right" as const;
   return textTable(
     [
@@ -63,6 +63,8 @@ export function infoTable(infos: readonly (TensorInfo | OtherInfo)[]): string {
         `${info.byte_order}-endian, ${info.order} order, version ${info.version}`,
       ]
     ),
+    undefined,
+    room,
   );
 }
 

@@ -21,6 +21,7 @@ import { proveOutputs } from "./outputs.ts";
 import { noteUnheeded, readSuites, refuseFiles, SUITE_HELP } from "./suite_option.ts";
 import { SORT_HELP } from "./table_options.ts";
 import { parseTuneColumns, parseTuneSort, TUNE_COLUMNS_HELP, tuneRows } from "./tune_table.ts";
+import { terminalColumns } from "./terminal.ts";
 import { tuningPath } from "./tuning_options.ts";
 import { gather, oneOf, parsePolicies, someOf, splitTiles, wholeNumber } from "./values.ts";
 
@@ -107,9 +108,12 @@ export function tuneCommand() {
       const writes = commandWrites();
       const all = benchGroups(bench);
       const features = groupFeatures(all);
-      const shown = caseProgress();
-      const out = reporter(options.json ? "stderr" : "stdout");
-      const rows = tuneRows(all.map(({ subject }) => subject.traits), options, out);
+      const shown = caseProgress("problem");
+      const stream = options.json ? "stderr" : "stdout";
+      const out = reporter(stream);
+      const { columns, sort } = options;
+      const table = { columns, sort, room: terminalColumns(stream) };
+      const rows = tuneRows(all.map(({ subject }) => subject.traits), table, out);
       const groups: TunedGroup[] = [];
       let classes: number | undefined;
       const outcomes = tuneSuite(

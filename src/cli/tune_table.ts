@@ -80,6 +80,7 @@ export const parseTuneSort = sortParser<TuneColumnName>(NAMES);
 
 /** What is known of problems before they are tuned. */
 type Coming = Record<"problem" | "op" | "dtype" | "layout", string>;
+const COMING: readonly TuneColumnName[] = ["problem", "op", "dtype", "layout"];
 
 /**
  * A table of winners: each printed as it is known, or all at the end where they are sorted; no row of a problem where
@@ -87,9 +88,11 @@ type Coming = Record<"problem" | "op" | "dtype" | "layout", string>;
  */
 export function tuneRows(
   coming: readonly Coming[],
-  { columns: asked, sort }: {
+  { columns: asked, sort, room }: {
     readonly columns?: readonly TuneColumnName[] | undefined;
     readonly sort?: RowOrder<TuneColumnName> | undefined;
+    /** Characters in a line of the terminal; undefined where there is none. */
+    readonly room?: number | undefined;
   },
   out: Printer,
 ): { add(group: Pick<TunedGroup, "records">): void; end(): void } {
@@ -97,11 +100,13 @@ export function tuneRows(
   const names = asked ??
     NAMES.filter((name) => USUAL.includes(name) || (several && name === "dtype"));
   const columns = names.map((name): TuneColumn => {
-    const widths = coming.map((one) => name in one ? one[name as keyof Coming].length : 0);
+    const widths = COMING.includes(name)
+      ? coming.map((one) => one[name as keyof Coming].length)
+      : [];
     const column: TuneColumn = TUNE_COLUMNS[name];
     return { ...column, width: Math.max(column.width ?? 0, ...widths) };
   });
-  const row = liveTable(columns);
+  const row = liveTable(columns, undefined, room);
   const print = (one: Winner) =>
     out.line(row(columns.map(({ order, print }) => {
       const value = order(one);

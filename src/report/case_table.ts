@@ -10,7 +10,7 @@ import { dtypeText } from "./case_key.ts";
 import { caseLabel } from "./case_label.ts";
 import type { Ceilings } from "./charts/device_ceilings.ts";
 import type { ReadCase } from "./record_schema.ts";
-import { liveTable } from "./table.ts";
+import { type LiveColumn, liveTable, type Paint } from "./table.ts";
 
 /** What is known of a table's cases before they run. */
 export type ComingCase =
@@ -19,8 +19,12 @@ export type ComingCase =
 
 /** How a table of cases looks. */
 export interface CaseTableOptions {
-  /** What suits the cases where absent. */
+  /** What suits the cases, and fits, where absent. */
   readonly columns?: readonly CaseColumnName[] | undefined;
+  /** Whether all columns that suit the cases are shown whole, kernels' names among them, whatever room there is. */
+  readonly wide?: boolean | undefined;
+  /** Characters in a line of the terminal; undefined where there is none. */
+  readonly room?: number | undefined;
   /** Of the device that a record is of; those that are known of it by name where absent. */
   readonly ceilings?: ((record: ReadCase) => Ceilings) | undefined;
   /** What becomes of words that say how a case came out. */
@@ -37,17 +41,21 @@ export interface CaseTableOptions {
  */
 export function caseTable(
   coming: readonly ComingCase[],
-  { columns: asked, ceilings = recordCeilings, paint = (text) => text, reasons = true }:
-    CaseTableOptions = {},
+  options: CaseTableOptions = {},
 ): (record: ShownCase) => string {
+  const { columns: asked, wide = false, ceilings = recordCeilings } = options;
+  const { paint = (text) => text, reasons = true } = options;
+  const room = asked === undefined && !wide ? options.room ?? USUAL_ROOM : options.room;
   let names: readonly CaseColumnName[] = [];
   let row: ReturnType<typeof liveTable> | undefined;
   return (record) => {
     const known = ceilings(record);
     if (row === undefined) {
-      names = asked ?? usualColumns(coming, known);
-      const columns = names.map((name) => ({ ...CASE_COLUMNS[name], ...widthOf(name, coming) }));
-      row = liveTable(columns, (cell, column) => names[column] === "verdict" ? paint(cell) : cell);
+      const usual = usualColumns(coming, known);
+      names = asked ?? (wide ? usual : fittingColumns(usual, coming, room!));
+      const columns = names.map((name) => columnOf(name, coming));
+      const painted: Paint = (cell, column) => names[column] === "verdict" ? paint(cell) : cell;
+      row = liveTable(columns, painted, wide ? undefined : room);
     }
     const columns: CaseColumn[] = names.map((name) => CASE_COLUMNS[name]);
     const lines = row(columns.map(({ cell }) => cell(record, known)));
@@ -79,6 +87,44 @@ function usualColumns(coming: readonly ComingCase[], ceilings: Ceilings): CaseCo
     "verdict",
     "kernel",
   ];
+}
+
+/** Characters in a line of a table where no terminal says how many there are. */
+const USUAL_ROOM = 100;
+/** What `auto` may take beyond the width that its column begins with. */
+const AUTO_TAKES = 8;
+/** Columns that go first where not all fit; layouts only where all are the same. */
+const SPARED = ["workspace", "bound", "gbs", "bandwidth", "layout", "noise", "peak"] as const;
+/** Columns that go after them. */
+const SPARED_LAST = ["mare", "gflops"] as const;
+
+/** Of the usual columns as many as fit, without kernels. */
+function fittingColumns(
+  usual: readonly CaseColumnName[],
+  coming: readonly ComingCase[],
+  room: number,
+): CaseColumnName[] {
+  let names = usual.filter((name) => name !== "kernel");
+  const spare = (spared: readonly CaseColumnName[], room: number) => {
+    for (const one of spared) {
+      const widths = names.map((name) => {
+        const { title, width = 0 } = columnOf(name, coming);
+        return Math.max(title.length, width) + 2;
+      });
+      if (widths.reduce((sum, width) => sum + width, -2) <= room) return;
+      names = names.filter((name) => name !== one);
+    }
+  };
+  const layouts = new Set(coming.map(({ layout }) => layout)).size;
+  const spared = SPARED.filter((name) => name !== "layout" || layouts === 1);
+  spare(spared, room - (coming.some(({ algorithm }) => algorithm === "auto") ? AUTO_TAKES : 0));
+  spare(SPARED_LAST, room);
+  return names;
+}
+
+/** A column with its width as far as it is known. */
+function columnOf(name: CaseColumnName, coming: readonly ComingCase[]): LiveColumn {
+  return { ...CASE_COLUMNS[name], ...widthOf(name, coming) };
 }
 
 /** The width of a column that is known before its cells are; none of others. */

@@ -33,16 +33,18 @@ const SUMMARY_COLUMNS: readonly Column[] = [
  * A comparison as plain text.
  *
  * @param paint What becomes of words that say how a case came out.
+ * @param room Characters in a line of the terminal; undefined where there is none.
  */
 export function comparisonText(
   comparison: Comparison,
   paint: (text: string) => string = (text) => text,
+  room?: number,
 ): string {
   const table: Table = (columns, rows) =>
     textTable(columns, rows, (cell, column) => {
       const { title } = columns[column]!;
       return title === "speed" || title === "accuracy" ? paint(cell) : cell;
-    });
+    }, room);
   return sections(comparison, table).join("\n\n");
 }
 

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { markdownTable as renderMarkdown } from "markdown-table";
 import renderText from "text-table";
-import { printableCell } from "../printable.ts";
+import { printableCell, shorten } from "../printable.ts";
 
 /** A column of a table: its heading, and where its cells stand. */
 export interface Column {
@@ -12,13 +12,46 @@ export interface Column {
 /** What becomes of a cell after its width is known: colours, of which a table knows nothing else. */
 export type Paint = (cell: string, column: number) => string;
 
-/** Renders rows as aligned plain text, columns two spaces apart. */
+/** Characters between columns. */
+const GAP = 2;
+/** Columns are not cut to fewer characters. */
+const LEAST = 12;
+
+/** Widths with which columns fit into `room` characters: the widest of those of words give way, those of figures never. */
+export function fittedWidths(
+  columns: readonly Column[],
+  widths: readonly number[],
+  room: number | undefined,
+): number[] {
+  const fitted = [...widths];
+  if (room === undefined) return fitted;
+  const whole = widths.reduce((sum, width) => sum + width, GAP * (widths.length - 1));
+  for (let excess = whole - room; excess > 0; excess--) {
+    const wide = fitted.map((width, i) => columns[i]!.align === "right" ? 0 : width);
+    const widest = Math.max(...wide);
+    if (widest <= LEAST) break;
+    fitted[wide.indexOf(widest)]!--;
+  }
+  return fitted;
+}
+
+/**
+ * Renders rows as aligned plain text, columns two spaces apart.
+ *
+ * @param room Characters that there are in a line: cells of words lose their middle where they would not fit.
+ */
 export function textTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
   paint: Paint = (cell) => cell,
+  room?: number,
 ): string {
-  const shown = rows.map((row) => row.map((cell, i) => paint(printableCell(cell), i)));
+  const cells = rows.map((row) => row.map(printableCell));
+  const widths = columns.map(({ title }, i) =>
+    cells.reduce((width, row) => Math.max(width, row[i]!.length), title.length)
+  );
+  const fitted = fittedWidths(columns, widths, room);
+  const shown = cells.map((row) => row.map((cell, i) => paint(shorten(cell, fitted[i]!), i)));
   return renderText([columns.map(({ title }) => title), ...shown], {
     align: columns.map(({ align }) => align === "right" ? "r" : "l"),
     stringLength: (cell: string) => stripVTControlCharacters(cell).length,
@@ -33,19 +66,22 @@ export interface LiveColumn extends Column {
 
 /**
  * As {@linkcode textTable}, of rows that become known one by one: gives each one's line, with the headings before the
- * first. A cell that is wider than was known widens its column from there on.
+ * first. A cell that is wider than was known widens its column from there on, as far as there is `room`.
  */
 export function liveTable(
   columns: readonly LiveColumn[],
   paint?: Paint,
+  room?: number,
 ): (cells: readonly string[]) => string {
-  let widths = columns.map(({ width = 0 }) => width);
+  let widths = columns.map(({ title, width = 0 }) => Math.max(title.length, width));
   let begun = false;
   return (row) => {
     widths = row.map((cell, i) => Math.max(widths[i]!, printableCell(cell).length));
     // A row as wide as all that is known gives the others their widths, and is not shown.
-    const widest = widths.map((width) => "-".repeat(width));
-    const [heading, , line] = textTable(columns, [widest, row], paint).split("\n");
+    const fitted = fittedWidths(columns, widths, room);
+    const widest = fitted.map((width) => "-".repeat(width));
+    const cells = row.map((cell, i) => shorten(printableCell(cell), fitted[i]!));
+    const [heading, , line] = textTable(columns, [widest, cells], paint).split("\n");
     const shown = begun ? line! : `${heading}\n${line}`;
     begun = true;
     return shown;

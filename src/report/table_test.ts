@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { type Column, liveTable, markdownTable, textTable } from "./table.ts";
+import { type Column, fittedWidths, liveTable, markdownTable, textTable } from "./table.ts";
 
 const COLUMNS: Column[] = [{ title: "name" }, { title: "ms", align: "right" }];
 const ROWS = [["a|b", "1.5"], ["longer", "12"]];
@@ -18,6 +18,34 @@ Deno.test("markdownTable() escapes bars and marks right-aligned columns", () => 
       "| longer |  12 |",
     ].join("\n"),
   );
+});
+
+Deno.test("textTable() fits into a line: the widest words lose their middle, figures stay", () => {
+  const columns: Column[] = [{ title: "name" }, { title: "kernel" }, {
+    title: "ms",
+    align: "right",
+  }];
+  const rows = [["a_rather_long_name", "a_very_much_longer_name_of_a_kernel", "1234567.5"]];
+  const lines = textTable(columns, rows, undefined, 45).split("\n");
+  assert.deepEqual(lines, [
+    "name              kernel                   ms",
+    "a_rather…ng_name  a_very_m…_kernel  1234567.5",
+  ]);
+  assert.ok(lines.every((line) => line.length <= 45));
+  assert.deepEqual(fittedWidths(columns, [4, 30, 9], undefined), [4, 30, 9]);
+  // Nothing is cut to nothing.
+  assert.deepEqual(fittedWidths(columns, [40, 30, 9], 10), [12, 12, 9]);
+});
+
+Deno.test("liveTable() widens as far as there is room", () => {
+  const row = liveTable([{ title: "name" }, { title: "n", align: "right" }], undefined, 20);
+  const lines = [row(["a", "1"]), row(["a_name_of_twenty_two_x", "12"]), row(["b", "1"])];
+  assert.deepEqual(lines.join("\n").split("\n"), [
+    "name  n",
+    "a     1",
+    "a_name_o…y_two_x  12",
+    "b                  1",
+  ]);
 });
 
 Deno.test("liveTable() aligns what is known before, and widens for what is wider", () => {
