@@ -124,7 +124,8 @@ Deno.test({
       ["-qec", `stty cols 60; ${Deno.execPath()} ${line}`, "/dev/null"],
       { env: { XDG_RUNTIME_DIR: "/tmp", NO_COLOR: "" } },
     );
-    const lines = stdout.split(/\r\n|\r\x1b\[K/).map((text) => stripVTControlCharacters(text));
+    const lines = stdout.replaceAll("\r\x1b[K", "\n").split(/\r?\n/)
+      .map((text) => stripVTControlCharacters(text));
     // Of sentences a terminal may make several lines.
     const shown = lines.filter((text) => /^(case|problem|mb1ic)/.test(text));
     assert.ok(shown.length >= 18, stdout);
