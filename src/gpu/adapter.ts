@@ -62,7 +62,10 @@ export async function requestAdapter(
 }
 
 /** What an adapter says of itself, in one form for all providers. */
-export function summarize(adapter: GPUAdapter, provider: GpuProvider): AdapterSummary {
+export function summarize(
+  adapter: Pick<GPUAdapter, "info">,
+  provider: GpuProvider,
+): AdapterSummary {
   const { description, vendor, isFallbackAdapter } = adapter.info;
   const { adapter: name, driver } = provider.identify(adapter.info);
   return {

@@ -33,9 +33,11 @@ export function browserProvider(): GpuProvider {
 }
 
 /**
- * Opens a device of the browser's WebGPU with the adapter's own limits for everything in `DeviceLimits`.
+ * Opens a device of the browser's WebGPU with the adapter's own limits for everything in `DeviceLimits`, or one on a page's own
+ * `GPUDevice` (`options.device`), as onnxruntime-web and other libraries have it.
  *
- * @throws {UnsupportedError} naming what is missing: WebGPU, the adapter, or features
+ * @throws {UnsupportedError} naming what is missing: WebGPU, the adapter, features, or limits
+ * @throws {TypeError} where a device that is given is none
  */
 export async function openBrowserDevice(options: OpenOptions = {}): Promise<GpuDevice> {
   return await openOn(browserProvider(), options);

@@ -1,3 +1,4 @@
+import { InputTypeError } from "../errors.ts";
 import type { GpuDevice } from "./gpu_device.ts";
 import { chooseAdapter } from "./choose_adapter.ts";
 import { loadProvider } from "./load_provider.ts";
@@ -24,7 +25,9 @@ export interface DeviceOptions extends OpenOptions {
 /**
  * Opens a device of Deno's WebGPU, or of Dawn, with the adapter's own limits for everything in `DeviceLimits`.
  *
- * @throws {UnsupportedError} naming what is missing: the backend, the adapter, or features; or why an adapter cannot be chosen
+ * @throws {UnsupportedError} naming what is missing: the backend, the adapter, features, or limits; or why an adapter cannot be
+ * chosen
+ * @throws {TypeError} where a device that is given is none
  * @example
  * ```ts
  * import { openDevice } from "@wgconv/wgconv";
@@ -32,10 +35,23 @@ export interface DeviceOptions extends OpenOptions {
  *
  * using gpu = await openDevice();
  * assert.ok(gpu.limits.maxBufferSize > 0, gpu.info.adapter);
+ *
+ * // On an application's own device, which outlives it.
+ * const adapter = await navigator.gpu.requestAdapter();
+ * const device = await adapter!.requestDevice({ requiredLimits: { maxBufferSize: 2 ** 28 } });
+ * const own = await openDevice({ device });
+ * assert.equal(own.device, device);
+ * own.close();
+ * device.destroy();
  * ```
  */
 export async function openDevice(options: DeviceOptions = {}): Promise<GpuDevice> {
-  const { backend = "wgpu", adapter } = options;
+  const { backend = "wgpu", adapter, device } = options;
+  if (adapter !== undefined && device !== undefined) {
+    throw new InputTypeError(
+      "Cannot open the device: it is given, so that there is no adapter to choose",
+    );
+  }
   if (adapter === undefined) return await openOn(await loadProvider(backend, options), options);
   const { provider, request } = await chooseAdapter({ ...options, backend, adapter });
   return await openOn(provider, { ...options, ...(request === undefined ? {} : { request }) });

@@ -2,6 +2,10 @@ import { nsPerTick } from "./calibrate.ts";
 import assert from "#assert";
 import { deno, NO_DRIVER } from "../../tests/cli.ts";
 import { DeviceError, UnsupportedError } from "../errors.ts";
+import { convolve } from "../convolve.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
+import { readLimits } from "./adapter.ts";
+import { openBrowserDevice } from "./browser.ts";
 import { createBuffer } from "./buffers.ts";
 import { calibrate } from "./calibrate.ts";
 import { openDevice } from "./device.ts";
@@ -85,4 +89,68 @@ Deno.test("A tick of the test driver is a nanosecond", async () => {
   const measured = await calibrate(gpu);
   assert.ok(Math.abs(measured - 1) < 0.05, `${measured} ns a tick`);
   assert.equal(await nsPerTick(gpu), 1);
+});
+
+/** A device that an application opens for itself. */
+async function ownDevice(requiredFeatures: string[] = []): Promise<GPUDevice> {
+  const adapter = await navigator.gpu.requestAdapter();
+  return await adapter!.requestDevice({ requiredFeatures: requiredFeatures as GPUFeatureName[] });
+}
+
+Deno.test("openDevice() computes on an application's own device, and leaves it alive", async () => {
+  const device = await ownDevice(["shader-f16"]);
+  const gpu = await openDevice({ device, features: ["shader-f16"] });
+  assert.equal(gpu.device, device);
+  assert.equal(gpu.limits.maxBufferSize, device.limits.maxBufferSize);
+  assert.ok(gpu.info.adapter !== "" && gpu.features.has("shader-f16"));
+  const done = await convolve(gpu, parseDescriptor("mb1ic1ih4oc1kh1"), {
+    input: new Float32Array(16).fill(3),
+    filter: Float32Array.of(2),
+  });
+  assert.deepEqual([...done.result], new Array(16).fill(6));
+  gpu.close();
+  assert.throws(() => createBuffer(gpu, 16, "x"), /the device is closed/);
+
+  // Work and errors of the application are its own again.
+  const heard = Promise.withResolvers<string>();
+  device.addEventListener("uncapturederror", (event) => {
+    event.preventDefault();
+    heard.resolve((event as GPUUncapturedErrorEvent).error.message);
+  });
+  const buffer = device.createBuffer({ size: 16, usage: GPUBufferUsage.COPY_DST });
+  device.queue.writeBuffer(buffer, 0, new Uint8Array(16));
+  device.createBuffer({ size: 16, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.STORAGE });
+  assert.notEqual(await heard.promise, "");
+  device.destroy();
+});
+
+Deno.test("openDevice() says why it cannot compute on an application's own device", async () => {
+  const device = await ownDevice();
+  const small = {
+    createComputePipelineAsync() {},
+    features: device.features,
+    limits: { ...readLimits(device.limits), maxBufferSize: 1024 },
+  };
+  const refused: [object, RegExp][] = [
+    [{ device, features: ["shader-f16"] }, /^Unsupported.*: it was made without shader-f16, ask/],
+    [{ device: small }, /^Unsupported.*: its maxBufferSize is 1024, at least 268435456 is needed$/],
+    [{ device: {} }, /^TypeError: Cannot open the device: it is an object of Object, expected a/],
+    [{ device: null }, /^TypeError: Cannot open the device: it is null, expected a GPUDevice$/],
+    [{ device, adapter: "0" }, /^TypeError: .* given, so that there is no adapter to choose$/],
+    [{ device, request: {} }, /^TypeError: .* given, so that request has no adapter to choose$/],
+  ];
+  for (const [options, message] of refused) await assert.rejects(openDevice(options), message);
+  device.destroy();
+  using gpu = await openDevice({ device });
+  await device.lost;
+  assert.throws(() => createBuffer(gpu, 16, "x"), /^DeviceError: .* the device was lost/);
+});
+
+Deno.test("openBrowserDevice() computes on a page's own device", async () => {
+  const device = await ownDevice();
+  const gpu = await openBrowserDevice({ device });
+  assert.equal(gpu.info.backend, "browser");
+  gpu.close();
+  assert.ok(device.createBuffer({ size: 16, usage: GPUBufferUsage.COPY_DST }).size === 16);
+  device.destroy();
 });

@@ -16,6 +16,8 @@ export interface DeviceParts {
   readonly limits: DeviceLimits;
   readonly matrixUnits?: MatrixUnits | undefined;
   readonly features: ReadonlySet<string>;
+  /** Whether the device is an application's, which outlives this one. */
+  readonly adopted?: boolean;
 }
 
 /** An open device: limits, features, errors that arrive late, and what is cached per device. */
@@ -42,6 +44,13 @@ export class GpuDevice implements Disposable {
   #errors: Error[] = [];
   #lost?: string;
   #closed = false;
+  readonly #adopted: boolean;
+  readonly #onError = (event: Event) => {
+    // What an application's own handlers do is theirs to say.
+    if (!this.#adopted) event.preventDefault();
+    const { error } = event as GPUUncapturedErrorEvent;
+    this.#errors.push(new DeviceError(oneLine(error.message)));
+  };
 
   /** Takes a device that is open; `openDevice()` and `openBrowserDevice()` open one. */
   constructor(parts: DeviceParts) {
@@ -53,11 +62,8 @@ export class GpuDevice implements Disposable {
     this.features = parts.features;
     this.workgroupsInFlight = parts.info.software ? 2 * navigator.hardwareConcurrency : undefined;
     this.timestamps = parts.features.has("timestamp-query");
-    this.device.addEventListener("uncapturederror", (event) => {
-      event.preventDefault();
-      const { error } = event as GPUUncapturedErrorEvent;
-      this.#errors.push(new DeviceError(oneLine(error.message)));
-    });
+    this.#adopted = parts.adopted ?? false;
+    this.device.addEventListener("uncapturederror", this.#onError);
     this.device.lost.then((info) => {
       if (!this.#closed) this.#lost = oneLine(info.message || info.reason);
     });
@@ -138,11 +144,12 @@ export class GpuDevice implements Disposable {
     return result;
   }
 
-  /** Ends the device and frees what it holds. A second call does nothing. */
+  /** Ends the device and frees what it holds; an application's own goes on. A second call does nothing. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.device.destroy();
+    this.device.removeEventListener("uncapturederror", this.#onError);
+    if (!this.#adopted) this.device.destroy();
     this.provider.close();
   }
 

@@ -1,5 +1,7 @@
-import { UnsupportedError } from "../errors.ts";
-import { findAdapter, LIMIT_NAMES, readLimits, readMatrixUnits } from "./adapter.ts";
+import { DEFAULT_LIMITS, type DeviceLimits } from "../algorithms/plan.ts";
+import { InputTypeError, UnsupportedError } from "../errors.ts";
+import { said } from "../expect.ts";
+import { findAdapter, LIMIT_NAMES, readLimits, readMatrixUnits, summarize } from "./adapter.ts";
 import { grantedFeatures, tryDevice } from "./features.ts";
 import { GpuDevice } from "./gpu_device.ts";
 import type { GpuProvider } from "./provider.ts";
@@ -12,17 +14,24 @@ export interface OpenOptions {
   readonly optionalFeatures?: readonly string[];
   /** What the provider is asked for; its fastest adapter where absent. */
   readonly request?: GPURequestAdapterOptions;
+  /**
+   * An application's own device, opened by the same WebGPU, to compute on with the features and limits that it has. It is never
+   * destroyed: closing leaves it as it is. Errors of it that no scope catches fail the next call, whatever work they are of.
+   */
+  readonly device?: GPUDevice;
 }
 
 /**
  * Opens a provider's device with the adapter's own limits for everything in `DeviceLimits`.
  *
- * @throws {UnsupportedError} naming what is missing: the adapter, or features
+ * @throws {TypeError} where the device that is given is none
+ * @throws {UnsupportedError} naming what is missing: the adapter, features, or limits
  */
 export async function openOn(
   provider: GpuProvider,
   options: OpenOptions = {},
 ): Promise<GpuDevice> {
+  if (options.device !== undefined) return adopt(provider, options.device, options);
   const { adapter, info } = await findAdapter(provider, options.request);
   const required = options.features ?? [];
   const optional = [
@@ -59,6 +68,46 @@ export async function openOn(
     limits: readLimits(device.limits),
     matrixUnits: readMatrixUnits(adapter, provider, features),
     features: new Set(features),
+  });
+}
+
+/** Takes an application's device as it is. */
+function adopt(
+  provider: GpuProvider,
+  device: GPUDevice,
+  { features: required = [], request }: OpenOptions,
+): GpuDevice {
+  const doing = "Cannot open the device";
+  if (typeof device?.createComputePipelineAsync !== "function") {
+    throw new InputTypeError(`${doing}: it is ${said(device)}, expected a GPUDevice`);
+  }
+  if (request !== undefined) {
+    throw new InputTypeError(`${doing}: it is given, so that request has no adapter to choose`);
+  }
+  // Deno puts its name before native features of a device.
+  const features = [...device.features].flatMap((name) => [name, name.replace(/^wgpu-/, "")]);
+  const missing = required.filter((name) => !features.includes(name));
+  if (missing.length > 0) {
+    throw new UnsupportedError(
+      `${doing}: it was made without ${missing.join(", ")}, ask for that in requiredFeatures`,
+    );
+  }
+  const limits = readLimits(device.limits);
+  const small = (Object.keys(DEFAULT_LIMITS) as (keyof DeviceLimits)[])
+    .find((name) => !(limits[name] >= DEFAULT_LIMITS[name]));
+  if (small !== undefined) {
+    throw new UnsupportedError(
+      `${doing}: its ${small} is ${limits[small]}, at least ${DEFAULT_LIMITS[small]} is needed`,
+    );
+  }
+  return new GpuDevice({
+    provider,
+    device,
+    info: summarize({ info: device.adapterInfo }, provider),
+    limits,
+    matrixUnits: readMatrixUnits({ info: device.adapterInfo }, provider, features),
+    features: new Set(features),
+    adopted: true,
   });
 }
 
