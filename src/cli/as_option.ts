@@ -15,6 +15,8 @@ export function refuseUnheededAs(
 ): void {
   const there = files.filter((file) => file !== undefined);
   if (as === undefined || there.some((file) => fileDType(file) === as)) return;
-  const types = there.map((file) => `${file.path} is ${fileDType(file)}`).join(", ");
-  throw new InputTypeError(`${doing}: --as ${as} is of uint16, int16 and V2, ${types}`);
+  const types = [...new Set(there.map((file) => `${file.path} is ${fileDType(file)}`))].join(", ");
+  throw new InputTypeError(
+    `${doing}: --as ${as} is of files of uint16, int16 and V2, ${types || "there are none"}`,
+  );
 }

@@ -1,5 +1,6 @@
 import { InputRangeError, InputTypeError, isInputError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
+import { refuseUnheededAs } from "./as_option.ts";
 import { broadcastSource, broadcastsTo, permutedSource, reshapedSource } from "../npy/views.ts";
 import {
   type ConvProblem,
@@ -61,12 +62,13 @@ export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
   }
   checkOptions(options);
   using opened = new DisposableStack();
-  const open = async (path: string) => opened.use(await openNpy(path));
+  const open = async (path: string) => opened.use(await openNpy(path, { as: options.as }));
   const bias = options.bias === undefined ? undefined : await open(options.bias);
   const files: { [which in FileRole]?: TensorSource } = {};
   if (options.problem === undefined) {
     for (const which of operandTensors(op)) files[which] = await open(options[OPTION[which]]!);
   }
+  refuseUnheededAs("Cannot convolve", options.as, [bias, scale, ...Object.values(files)]);
   const { problem, batched = {} } = options.problem === undefined
     ? problemOfFiles(options, files, fileLayout)
     : { problem: parseDescriptor(options.problem, op) };

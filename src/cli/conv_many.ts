@@ -142,7 +142,7 @@ export async function convFiles(
   });
   for (const path of [filter, bias, ...numberFiles(options)]) {
     if (path === "-") throw new InputTypeError("Cannot convolve many files with one from stdin");
-    if (path !== undefined) (await openNpy(path)).close();
+    if (path !== undefined) (await openNpy(path, { as: options.as })).close();
   }
   const wanted: FilePair[] = [];
   for (const pair of pairs) {

@@ -13,6 +13,7 @@ import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { GEMM_DTYPES, TRANSPOSES } from "../problem/gemm_problem.ts";
 import { MATHS } from "../algorithms/math.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
+import { AS_DTYPES, AS_HELP } from "./as_option.ts";
 import { DEVICE_MODEL_HELP, deviceOption, parseDeviceModel } from "./device_model.ts";
 import {
   commaList,
@@ -84,6 +85,7 @@ export function gemmOptions() {
       oneOf(["row", "column"] as const),
     )
     .option("--residual [file]", "m x n, added after the activation")
+    .option("--as <name>", AS_HELP, oneOf(AS_DTYPES))
     .option("--output <file>", "where the result goes; - is stdout")
     .option("--size <m,n,k>", "seeded data of this size in place of files")
     .option("--batch <n>", "products of --size", wholeNumber(0))

@@ -6,6 +6,7 @@ import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_proble
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { FILE_FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
+import { AS_DTYPES, AS_HELP } from "./as_option.ts";
 import { DEVICE_MODEL_HELP, deviceOption, parseDeviceModel } from "./device_model.ts";
 import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
 import {
@@ -35,6 +36,7 @@ export function problemCommand(name: string) {
     .option("--filter <file>", "filter W, for fwd and bwd-data")
     .option("--grad-output <file>", "gradient dY of the output, for bwd-data and bwd-filter")
     .option("--bias <file>", "K values added to the output, or one (fwd)")
+    .option("--as <name>", AS_HELP, oneOf(AS_DTYPES))
     .option("--problem <descriptor>", "seeded data of this problem in place of files")
     .option("--fill <kind>", `data of --problem: ${FILL_KINDS.join(", ")}`, oneOf(FILL_KINDS))
     .option("--seed <n>", "seed of made data and of samples", wholeNumber(0), 1)

@@ -1,0 +1,49 @@
+/** Files of bfloat16 as operands of `wgconv conv` and `gemm`, on the CPU. */
+import assert from "#assert";
+import { join } from "node:path";
+import { readNpy, writeNpy } from "../src/npy/mod.ts";
+import { toBf16 } from "../src/tensor/bf16.ts";
+import { fillForBf16 } from "../src/tensor/fill.ts";
+import { tensor } from "../src/tensor/tensor.ts";
+import { wgconvHere } from "./support/in_process.ts";
+
+Deno.test("files of bfloat16, and of its bits, compute as f32 of the same values does", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const at = (name: string) => join(folder, `${name}.npy`);
+    const made: [name: string, shape: number[]][] = [["x", [1, 2, 5, 4]], ["w", [3, 2, 3, 3]]];
+    made.push(["a", [3, 4]], ["b", [4, 2]], ["bias", [1]]);
+    for (const [i, [name, shape]] of made.entries()) {
+      const values = fillForBf16(shape, "uniform11", i);
+      await writeNpy(at(`${name}.f32`), values);
+      await writeNpy(at(`${name}.bf16`), values, { as: "bf16" });
+      await writeNpy(at(`${name}.bits`), tensor("u16", shape, toBf16(values.data)));
+    }
+    const commands = (kind: string) => [
+      ["conv", "--input", at(`x.${kind}`), "--filter", at(`w.${kind}`)],
+      ["gemm", "--a", at(`a.${kind}`), "--b", at("b.f32"), "--bias", at(`bias.${kind}`)],
+    ];
+    for (const [i, command] of commands("f32").entries()) {
+      const result = async (args: readonly string[], output: string) => {
+        const run = [...args, "--device", "cpu", "--output", at(output), "--force"];
+        const { code, stderr } = await wgconvHere(run);
+        assert.equal(code, 0, stderr);
+        return await readNpy(at(output));
+      };
+      const expected = await result(command, "y");
+      assert.deepEqual(await result(commands("bf16")[i]!, "z"), expected);
+      assert.deepEqual(await result([...commands("bits")[i]!, "--as", "bf16"], "z"), expected);
+      assert.notDeepEqual(await result(commands("bits")[i]!, "z"), expected);
+      const { code, stderr } = await wgconvHere([...command, "--as", "bf16"]);
+      assert.equal(code, 2);
+      assert.match(stderr, /--as bf16 is of files of uint16, int16 and V2, .*f32\.npy is f32/);
+    }
+    for (const made of [["conv", "--problem", "mb1ic1ih3oc1kh3"], ["gemm", "--size", "3,3,3"]]) {
+      const { code, stderr } = await wgconvHere([...made, "--as", "bf16"]);
+      assert.equal(code, 2);
+      assert.match(stderr, /: --as bf16 is of files of .*, there are none\n$/);
+    }
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
