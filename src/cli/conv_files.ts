@@ -62,13 +62,17 @@ export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
   }
   checkOptions(options);
   using opened = new DisposableStack();
-  const open = async (path: string) => opened.use(await openNpy(path, { as: options.as }));
+  const sources: TensorSource[] = [];
+  const open = async (path: string) => {
+    const source = opened.use(await openNpy(path, { as: options.as }));
+    sources.push(source);
+    return source;
+  };
   const bias = options.bias === undefined ? undefined : await open(options.bias);
   const files: { [which in FileRole]?: TensorSource } = {};
   if (options.problem === undefined) {
     for (const which of operandTensors(op)) files[which] = await open(options[OPTION[which]]!);
   }
-  refuseUnheededAs("Cannot convolve", options.as, [bias, scale, ...Object.values(files)]);
   const { problem, batched = {} } = options.problem === undefined
     ? problemOfFiles(options, files, fileLayout)
     : { problem: parseDescriptor(options.problem, op) };
@@ -110,6 +114,7 @@ export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
   };
   const inputZeroPoint = await one("inputZeroPoint");
   const filterZeroPoint = await each("filterZeroPoint", "filterZeroPoint");
+  refuseUnheededAs("Cannot convolve", options.as, sources);
   const isU8 = (which: ConvTensor) => options.dtype === "i8" && files[which]?.dtype === "u8";
   const integers: IntegerOperands = {
     ...(isU8("input") ? { inputDtype: "u8" } : {}),
