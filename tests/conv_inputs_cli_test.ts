@@ -1,4 +1,4 @@
-/** Shapes and layouts of files that people have, by `wgconv conv` on the CPU. */
+/** Shapes and layouts of files that people have, by `wgconv conv` and `wgconv tensor`. */
 import assert from "#assert";
 import { join } from "node:path";
 import { readNpy, writeNpy } from "../src/npy/mod.ts";
@@ -16,13 +16,14 @@ async function inFolder(body: (folder: string) => Promise<void>): Promise<void> 
   }
 }
 
-/** Runs `wgconv conv` on files of these tensors, and reads its result. */
+/** Runs `wgconv conv` on files of these tensors, on the CPU where nothing else is said, and reads its result. */
 async function conv(
   folder: string,
   files: Readonly<Record<string, Tensor>>,
   ...more: readonly string[]
 ): Promise<Tensor> {
-  const args = ["conv", "--device", "cpu", "--force", "--output", join(folder, "y.npy")];
+  const args = ["conv", "--force", "--output", join(folder, "y.npy")];
+  if (!more.includes("--device")) args.push("--device", "cpu");
   for (const [option, whole] of Object.entries(files)) {
     const path = join(folder, `${option}.npy`);
     await writeNpy(path, whole);
@@ -95,12 +96,16 @@ Deno.test("conv reads and writes filters of TensorFlow and JAX, rsck", async () 
     const chunks = ["--op", "bwd-filter", "--chunk", "1", "--filter-layout"];
     const whole = await conv(folder, pair, ...chunks, "kcrs");
     assert.deepEqual(await conv(folder, pair, ...chunks, "rsck"), lying(whole, "rsck"));
-    // In int8, which kernels take in one layout only.
+    // In int8, which kernels take in one layout only, whatever the file's.
     const [input, filter] = [convertLayout(INPUT, "nchw", "nhwc"), lying(FILTER, "rsck")];
     const nhwc = ["--layout", "nhwc", "--filter-layout", "rsck"];
-    const int8 = await conv(folder, { input, filter }, ...nhwc, "--dtype", "i8");
     const exact = await conv(folder, { input, filter }, ...nhwc);
-    assert.deepEqual([...int8.data], [...exact.data]);
+    for (const layout of ["rsck", "kcrs", "crsk", "krsc"] as const) {
+      const files = { input, filter: lying(FILTER, layout) };
+      const options = ["--layout", "nhwc", "--filter-layout", layout, "--dtype", "i8"];
+      assert.deepEqual([...(await conv(folder, files, ...options)).data], [...exact.data], layout);
+    }
+    await writeNpy(join(folder, "filter.npy"), filter);
     const path = join(folder, "rsck.npy");
     const convert = ["tensor", "convert", join(folder, "filter.npy"), path];
     const to = ["--from-layout", "rsck", "--to-layout", "kcrs"];
@@ -144,5 +149,74 @@ Deno.test("conv takes a bias as it broadcasts to the output, or of one value", a
         "expected [3], one value an output channel, [1, 3, 1, 1] as nchw broadcasts it, or [1]";
       assert.ok(stderr.includes(`bias has shape [${shape.join(", ")}], ${expected}`), stderr);
     }
+  });
+});
+
+Deno.test("conv of many images without a batch writes results without one", async () => {
+  await inFolder(async (folder) => {
+    await Deno.mkdir(join(folder, "frames"));
+    const image = made([6, 5, 4], 1);
+    for (const name of ["a", "b"]) await writeNpy(join(folder, "frames", `${name}.npy`), image);
+    const options = ["--layout", "nhwc", "--filter-layout", "rsck", "--padding", "same"];
+    const filter = convertLayout(FILTER, "kcrs", "rsck");
+    const whole = await conv(folder, { input: reshaped(image, [1, 6, 5, 4]), filter }, ...options);
+    const files = ["--input", join(folder, "frames", "*.npy")];
+    const to = ["--filter", join(folder, "filter.npy"), "--output", join(folder, "out")];
+    const args = ["conv", "--device", "cpu", ...files, ...to, ...options];
+    const { code, stderr } = await wgconvHere(args);
+    assert.equal(code, 0, stderr);
+    for (const name of ["a", "b"]) {
+      const result = await readNpy(join(folder, "out", `${name}.npy`));
+      assert.deepEqual(result, reshaped(whole, [6, 5, 3]));
+    }
+  });
+});
+
+Deno.test("padding same with strides, a filter of rsck, one bias and an image, in chunks to a GPU", async () => {
+  await inFolder(async (folder) => {
+    const [input, filter] = [made([6, 8, 4], 1), made([3, 2, 4, 3], 2)];
+    const options = ["--layout", "nhwc", "--filter-layout", "rsck", "--stride", "2"];
+    const files = { input, filter, bias: tensor("f32", [1], Float32Array.of(7)) };
+    for (const [padding, before] of [["same", 0], ["same-lower", 1]] as const) {
+      // Six rows and one of zeros are three windows; eight columns need no zeros.
+      const expected = new Float32Array(3 * 4 * 3).map((_, flat) => {
+        const [p, q, k] = [Math.floor(flat / 12), Math.floor(flat / 3) % 4, flat % 3];
+        let sum = 7;
+        for (let r = 0; r < 3; r++) {
+          const h = 2 * p + r - before;
+          if (h < 0 || h > 5) continue;
+          for (let s = 0; s < 2; s++) {
+            for (let c = 0; c < 4; c++) {
+              const at = (h * 8 + 2 * q + s) * 4 + c;
+              sum += input.data[at]! * filter.data[((r * 2 + s) * 4 + c) * 3 + k]!;
+            }
+          }
+        }
+        return sum;
+      });
+      const device = ["--device", "gpu", "--check", "none", "--runs", "1"];
+      const result = await conv(folder, files, ...options, "--padding", padding, ...device);
+      assert.deepEqual(result, tensor("f32", [3, 4, 3], expected));
+    }
+  });
+});
+
+Deno.test("tensor convert brings an image without a batch from hwc to chw", async () => {
+  await inFolder(async (folder) => {
+    const [image, to, back] = ["image", "to", "back"].map((name) => join(folder, `${name}.npy`));
+    const whole = made([5, 4, 3], 1);
+    await writeNpy(image!, whole);
+    const convert = (...args: string[]) => wgconvHere(["tensor", "convert", ...args]);
+    const there = await convert(image!, to!, "--from-layout", "hwc", "--to-layout", "chw");
+    assert.equal(there.code, 0, there.stderr);
+    const lying = convertLayout(reshaped(whole, [1, 5, 4, 3]), "nhwc", "nchw");
+    assert.deepEqual(await readNpy(to!), reshaped(lying, [3, 5, 4]));
+    assert.equal((await convert(to!, back!, "--from-layout", "chw", "--to-layout", "hwc")).code, 0);
+    assert.deepEqual(await readNpy(back!), whole);
+    const mixed = await convert(image!, "-", "--from-layout", "hwc", "--to-layout", "nchw");
+    assert.match(
+      mixed.stderr,
+      /hwc and nchw are not both layouts of activations, of filters, or of/,
+    );
   });
 });

@@ -84,8 +84,9 @@ export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
     files[which] = reshapedSource(file, shape!);
     single = true;
   }
-  // Kernels take filters in the layouts that go with images.
-  const filterLayout = fileLayout === "rsck" ? filterLayoutFor(layout) : fileLayout;
+  // No kernel takes rsck, and those of int8 only what goes with images.
+  const permuted = fileLayout === "rsck" || options.dtype === "i8";
+  const filterLayout = permuted ? filterLayoutFor(layout) : fileLayout;
   if (files.filter && fileLayout !== filterLayout) {
     files.filter = permutedSource(files.filter, convertedAxes(fileLayout, filterLayout, rank));
   }

@@ -1,5 +1,5 @@
 import { suggestion } from "../problem/closest.ts";
-import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
+import { FILE_FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 
 /** What other programs call values, and what they are called here: alternatives of which those that may be chosen are named. */
 const WORDS: Readonly<Record<string, string | readonly string[]>> = {
@@ -135,7 +135,6 @@ const NOT_HERE: Readonly<Record<string, string>> = {
   tf32: "tf32 is not computed in, --math f16x3 multiplies f32 on matrix units",
   u8: "u8 is not computed in here",
   fft: "there is no FFT algorithm, auto takes the fastest there is",
-  rsck: "filters as R S C K are not read, transpose them to K R S C and say krsc",
   relu6: "relu6 is not computed here, and relu has no upper bound",
   elu: "elu is not computed here",
   selu: "selu is not computed here",
@@ -156,7 +155,7 @@ const OPTIONS: readonly (readonly [names: string, meant: readonly string[], othe
     ["y o out dst result", ["output"]],
     ["dy grad grad-out diff-dst gradient", ["grad-output"]],
     ["strides", ["stride"]],
-    ["dilate dilates dilations rate atrous", ["dilation"]],
+    ["dilate dilates dilations rate atrous", ["dilation (1 for none)"]],
     ["group g num-groups", ["groups"]],
     ["dt cfg type data-type precision", ["dtype"]],
     ["fp16 half f16", ["dtype f16"]],
@@ -219,8 +218,8 @@ function layoutElsewhere(
 ): string | undefined {
   for (
     const [own, others, option] of [
-      [LAYOUTS, FILTER_LAYOUTS, "filter-layout"],
-      [FILTER_LAYOUTS, LAYOUTS, "layout"],
+      [LAYOUTS, FILE_FILTER_LAYOUTS, "filter-layout"],
+      [FILE_FILTER_LAYOUTS, LAYOUTS, "layout"],
     ] as const
   ) {
     const found = others.find((layout) => words.includes(layout));

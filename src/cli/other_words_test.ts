@@ -1,5 +1,6 @@
 import assert from "#assert";
 import { OPERATIONS } from "../problem/conv_problem.ts";
+import { FILE_FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 import { meant, meantOption } from "./other_words.ts";
 
 Deno.test("meant() knows what others call a value, in any spelling of it", () => {
@@ -9,8 +10,9 @@ Deno.test("meant() knows what others call a value, in any spelling of it", () =>
     ["backward_data", OPERATIONS, ', did you mean "bwd-data"?'],
     ["fprop", OPERATIONS, ', did you mean "fwd"?'],
     ["Channels_Last", ["nchw", "nhwc", "chwn"], ', did you mean "nhwc"?'],
-    ["hwio", ["kcrs", "krsc", "crsk", "rsck"], ', did you mean "rsck"?'],
-    ["ohwi", ["kcrs", "krsc", "crsk"], ', did you mean "krsc"?'],
+    ["hwio", FILE_FILTER_LAYOUTS, ', did you mean "rsck"?'],
+    ["ohwi", FILE_FILTER_LAYOUTS, ', did you mean "krsc"?'],
+    ["HWC", LAYOUTS, ', did you mean "nhwc"?'],
     ["float64", ["f32", "f16", "f64"], ', did you mean "f64"?'],
     ["nwhc", ["nchw", "nhwc"], ', did you mean "nhwc"?'],
     ["zzzzzz", ["nchw", "nhwc"], ""],
@@ -23,7 +25,7 @@ Deno.test("meant() says what is not here, and never something that is only spelt
     ["bfloat16", ["f32", "f16", "i8"], /^; bf16 is not computed in/],
     ["relu6", ["none", "relu"], /^; relu6 is not computed here/],
     ["elu", ["relu", "gelu"], /^; elu is not computed here/],
-    ["hwio", ["kcrs", "krsc", "crsk"], /^; .*transpose them to K R S C and say krsc/],
+    ["hwio", LAYOUTS, /^, rsck is a --filter-layout$/],
     ["fft", ["direct"], /^; there is no FFT/],
   ];
   for (const [word, choices, said] of words) assert.match(meant(word, choices), said);
@@ -35,6 +37,8 @@ Deno.test("meantOption() names an option that the command has", () => {
     ["--weights=w.npy", ["--with", "--filter"], ", did you mean --filter?"],
     ["--weight", ["--a", "--b"], ", did you mean --b?"],
     ["--channels_last", ["--layout"], ", did you mean --layout nhwc?"],
+    // Others count from 0.
+    ["--dilates", ["--dilation"], ", did you mean --dilation (1 for none)?"],
     ["--dtype", ["--dtype"], undefined],
     ["--pad", ["--shape"], undefined],
   ];

@@ -7,7 +7,7 @@ import { ExitCode } from "./failure.ts";
 import { printer, reporter } from "./output.ts";
 import { AS_DTYPES, AS_HELP } from "./as_option.ts";
 import { FORCE_HELP } from "./outputs.ts";
-import { PICTURE_LAYOUTS } from "./tensor_picture.ts";
+import { IMAGE_LAYOUTS, PICTURE_LAYOUTS } from "./tensor_picture.ts";
 import { parseNumber, parseRange, parseShape } from "./tensor_values.ts";
 import { terminalColumns } from "./terminal.ts";
 import { oneOf, wholeNumber } from "./values.ts";
@@ -43,8 +43,8 @@ Examples:
 
 const CONVERT_EXAMPLES = `
 The layouts serve one to three spatial axes alike: nchw is ncw and ncdhw too. Filters of TensorFlow and
-JAX (HWIO) are rsck. Floats round to nearest even; on the way to integers they lose their fraction, and
-what does not fit is refused. bf16 is written as ml_dtypes does, <V2:
+JAX (HWIO) are rsck; an image without a batch is chw or hwc. Floats round to nearest even; on the way to
+integers they lose their fraction, and what does not fit is refused. bf16 is written as ml_dtypes does, <V2:
 np.load(...).view(ml_dtypes.bfloat16) has it.
 
 Examples:
@@ -52,6 +52,7 @@ Examples:
   wgconv tensor convert x.npy brain.npy --dtype bf16
   wgconv tensor convert torch_uint16.npy x.npy --as bf16 --dtype f32
   wgconv tensor convert x.npy y.npy --from-layout nchw --to-layout nhwc
+  wgconv tensor convert photo.npy x.npy --from-layout hwc --to-layout chw
   wgconv tensor convert w.npy - --from-layout rsck --to-layout krsc > w_krsc.npy`;
 
 const DIFF_EXAMPLES = `
@@ -117,7 +118,7 @@ function infoCommand() {
 }
 
 function convertCommand() {
-  const layouts = [...LAYOUTS, ...FILE_FILTER_LAYOUTS];
+  const layouts = [...LAYOUTS, ...FILE_FILTER_LAYOUTS, ...IMAGE_LAYOUTS];
   return new Command("convert")
     .description("Convert a tensor's dtype, layout or file format.")
     .argument("<in>", "the tensor to read")

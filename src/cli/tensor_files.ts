@@ -11,10 +11,13 @@ import {
   type Layout,
   LAYOUTS,
 } from "../tensor/layout.ts";
-import { elementCount } from "../tensor/tensor.ts";
+import { elementCount, type Tensor, tensor } from "../tensor/tensor.ts";
 import { refuseUnheededAs } from "./as_option.ts";
 import { proveOutputs } from "./outputs.ts";
-import { picture, type PictureOptions } from "./tensor_picture.ts";
+import { IMAGE_LAYOUTS, type ImageLayout, picture, type PictureOptions } from "./tensor_picture.ts";
+
+/** Layouts that `tensor convert` converts. */
+type ConvertedLayout = Layout | FileFilterLayout | ImageLayout;
 
 /** A file that was written: the fields of its JSON report, and `text`, the same for people. */
 export interface Written {
@@ -67,8 +70,8 @@ export async function convertTensor(
   { dtype, as, fromLayout, toLayout, force }: {
     readonly dtype?: FileDType | undefined;
     readonly as?: "bf16" | undefined;
-    readonly fromLayout?: Layout | FileFilterLayout | undefined;
-    readonly toLayout?: Layout | FileFilterLayout | undefined;
+    readonly fromLayout?: ConvertedLayout | undefined;
+    readonly toLayout?: ConvertedLayout | undefined;
     readonly force?: boolean | undefined;
   },
 ): Promise<Written & { readonly layout?: string | undefined }> {
@@ -86,7 +89,7 @@ export async function convertTensor(
   await proveRoom(path, { dtype: target, shape });
   // Rounded when it is written.
   const read = await source.readAs(target === "bf16" ? source.dtype : target);
-  const converted = fromLayout && toLayout ? convertLayout(read, fromLayout, toLayout) : read;
+  const converted = fromLayout && toLayout ? convertedTensor(read, fromLayout, toLayout) : read;
   await writeNpy(path, converted, { replace: force ?? false, as: onlyOfFiles(target) });
   const more = toLayout ? `, ${toLayout}` : "";
   return { ...written(path, converted.shape, target, more), layout: toLayout };
@@ -97,16 +100,39 @@ function onlyOfFiles(dtype: FileDType): "bf16" | undefined {
   return dtype === "bf16" ? dtype : undefined;
 }
 
+/** The tensor in another layout of its kind; an image goes as a batch of one. */
+function convertedTensor(read: Tensor, from: ConvertedLayout, to: ConvertedLayout): Tensor {
+  const whole = isImage(from) ? tensor(read.dtype, [1, ...read.shape], read.data) : read;
+  const converted = convertLayout(whole, batchedLayout(from), batchedLayout(to));
+  const { dtype, shape, data } = converted;
+  return isImage(from) ? tensor(dtype, shape.slice(1), data) : converted;
+}
+
+function batchedLayout(layout: ConvertedLayout): Layout | FileFilterLayout {
+  return isImage(layout) ? `n${layout}` : layout;
+}
+
+function isImage(layout: ConvertedLayout): layout is ImageLayout {
+  return IMAGE_LAYOUTS.some((one) => one === layout);
+}
+
 function checkLayouts(
   path: string,
   shape: readonly number[],
-  from: Layout | FileFilterLayout,
-  to: Layout | FileFilterLayout,
+  from: ConvertedLayout,
+  to: ConvertedLayout,
 ): void {
-  const families: readonly (readonly string[])[] = [LAYOUTS, FILE_FILTER_LAYOUTS];
+  const families: readonly (readonly string[])[] = [LAYOUTS, FILE_FILTER_LAYOUTS, IMAGE_LAYOUTS];
   if (!families.some((family) => family.includes(from) && family.includes(to))) {
     throw new InputTypeError(
-      `Cannot convert ${path}: ${from} and ${to} are not both layouts of activations, or of filters`,
+      `Cannot convert ${path}: ${from} and ${to} are not both layouts of activations, of filters, ` +
+        "or of an image",
+    );
+  }
+  if (isImage(from)) {
+    if (shape.length === 3) return;
+    throw new InputTypeError(
+      `Cannot convert ${path}: layout ${from} has 3 axes, the tensor has ${shape.length}`,
     );
   }
   if (shape.length < 3 || shape.length > 5) {

@@ -4,6 +4,10 @@ import { rowMajorStrides, type Tensor } from "../tensor/tensor.ts";
 /** Axes of a picture, outermost first: image of a batch, height, width, channel. */
 export type PictureLayout = "nchw" | "nhwc" | "hwc" | "chw" | "hw";
 
+/** Layouts of a single image. */
+export const IMAGE_LAYOUTS = ["chw", "hwc"] as const;
+export type ImageLayout = (typeof IMAGE_LAYOUTS)[number];
+
 export const PICTURE_LAYOUTS: readonly PictureLayout[] = ["nchw", "nhwc", "hwc", "chw", "hw"];
 
 export interface PictureOptions {

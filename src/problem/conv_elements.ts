@@ -53,9 +53,11 @@ export function convElementsFault(
   if (dtype !== "i8") return undefined;
   if (op !== "fwd") return `convolutions of i8 are forward, not ${op}`;
   if (layout !== "nhwc" || filterLayout !== "krsc") {
-    const [from, to] = layout === "nhwc" ? [filterLayout, "krsc"] : [layout, "nhwc"];
-    return `i8 tensors lie as nhwc with filters krsc, not as ${layout} with ${filterLayout} ` +
-      `(wgconv tensor convert IN OUT --from-layout ${from} --to-layout ${to} converts)`;
+    return `i8 tensors lie as nhwc with filters krsc, not as ${layout} with ${filterLayout}; ` +
+      (layout === "nhwc"
+        ? "convertLayout() converts a filter"
+        : `wgconv tensor convert X OUT --from-layout ${layout} --to-layout nhwc converts the input, ` +
+          "then --layout nhwc and the filter's own --filter-layout");
   }
   return activation === "none" || activation === "relu"
     ? undefined

@@ -234,10 +234,12 @@ function chosen(
   if (given) return perAxis(`${what} size`, given, derived.length);
   return derived.map((sizes, axis) => {
     if (sizes.length === 1) return sizes[0]!;
-    const found = sizes.length === 0 ? "no size" : `sizes ${sizes.join(" and ")}`;
     throw new InputRangeError(
-      `Cannot derive the ${what} size: ${found} of spatial axis ${axis} ` +
-        `${sizes.length === 0 ? "fits" : "fit"} the other shapes, choose with ${option}`,
+      `Cannot derive the ${what} size: ` +
+        (sizes.length === 0
+          ? `no size of spatial axis ${axis} fits the other shapes with this stride, padding and dilation`
+          : `sizes ${sizes.join(" and ")} of spatial axis ${axis} fit the other shapes, ` +
+            `choose with ${option}`),
     );
   });
 }
