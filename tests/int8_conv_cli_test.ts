@@ -126,6 +126,14 @@ Deno.test("wgconv conv reads u8 files as such, and zero points and scales of one
       assert.deepEqual(shape, [1, 4, 2]);
     }
   }
+  // A product of u8, A of [M, K] and B of [N, 1, K].
+  await writeNpy(at("a"), tensor("u8", [2, 2], Uint8Array.of(0, 255, 3, 4)));
+  await writeNpy(at("bt"), tensor("u8", [1, 1, 2], Uint8Array.of(255, 9)));
+  const product = ["--input", at("a"), "--filter", at("bt"), "--output", at("ab")];
+  const points = ["--input-zero-point", "5", "--filter-zero-point", "10", ...once];
+  const multiplied = await wgconvHere(["conv", ...int8, ...product, ...points]);
+  assert.equal(multiplied.code, 0, multiplied.stderr);
+  assert.deepEqual(await readNpy(at("ab")), tensor("i32", [2, 1], Int32Array.of(-1475, -489)));
   const { stdout } = await wgconvHere([...conv, ...own, ...u8, "--scale", "0.5"]);
   assert.match(
     stdout,

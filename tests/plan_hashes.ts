@@ -102,6 +102,12 @@ const CHOICES: readonly (readonly [
     outDtype: "i8",
     epilogue: { bias: false, activation: "none", scale: "channel" },
   }],
+  ["fwd u8 to u8 with zero points", {
+    dtype: "i8",
+    outDtype: "u8",
+    epilogue: { bias: true, activation: "relu", scale: "channel", zeroPoint: 3 },
+    integers: { inputDtype: "u8", inputZeroPoint: 7, filterZeroPoint: "channel" },
+  }],
   ["fwd stream-k", { balance: "stream-k", policy: "small" }],
   ["fwd winograd1d flushed", { algorithm: "winograd1d", tile: "F(2,3)", flush: 64 }],
   ["fwd winograd2d flushed", { algorithm: "winograd2d", tile: "F(2x2,3x3)", flush: 64 }],

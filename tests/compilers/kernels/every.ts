@@ -5,6 +5,7 @@ import type { Kernel } from "../../../src/kernels/kernel.ts";
 import { biasGradientKernels } from "./bias_gradient.ts";
 import { depthwiseKernels } from "./depthwise.ts";
 import { gemmKernels, gemvKernels, implicitKernels, strideKernels } from "./products.ts";
+import { integerKernels } from "./integers.ts";
 import { fusedKernels, nonfusedKernels, winrsKernels } from "./winograd.ts";
 import { windowKernels } from "./windows.ts";
 
@@ -21,6 +22,7 @@ function kernels(): Kernel[] {
     strideKernels,
     depthwiseKernels,
     biasGradientKernels,
+    integerKernels,
   ].flatMap((family) => family());
   return [...new Map(all.map((kernel) => [kernel.name, kernel])).values()];
 }
