@@ -1,6 +1,7 @@
 import assert from "#assert";
-import type { LyingShapes } from "./lying_shapes.ts";
-import { problemOfLying } from "./lying_shapes.ts";
+import fc from "fast-check";
+import { shapeInLayout } from "../tensor/layout.ts";
+import { batchAxis, type LyingShapes, problemOfLying } from "./lying_shapes.ts";
 import { shapeHint } from "./shape_hints.ts";
 
 const FLAGS = ["--input", "--filter"];
@@ -155,4 +156,37 @@ Deno.test("problemOfLying() gives a single image a batch where its layout has on
       { ...gradient, shapes, stride: [1, 1] },
     ]
   ) assert.deepEqual(problemOfLying(asked).problem.filterSize, [2, 2]);
+});
+
+Deno.test("shapeHint() tells how files lie whenever they are taken for others, and of no groups", () => {
+  const size = fc.integer({ min: 1, max: 9 });
+  const drawn = fc.record({
+    layout: fc.constantFrom("nchw" as const, "nhwc" as const),
+    filterLayout: fc.constantFrom("kcrs" as const, "krsc" as const, "rsck" as const),
+    single: fc.boolean(),
+    channels: fc.tuple(size, size),
+    taps: fc.integer({ min: 1, max: 7 }),
+    more: fc.array(fc.integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 3 }),
+  });
+  fc.assert(
+    fc.property(drawn, ({ layout, filterLayout, single, channels: [C, K], taps, more }) => {
+      const sizes = more.map((places) => taps + places);
+      const batch = shapeInLayout([1, C, ...sizes], layout);
+      const input = single ? batch.toSpliced(batchAxis(layout, more.length), 1) : batch;
+      const filter = shapeInLayout([K, C, ...more.map(() => taps)], filterLayout);
+      const asked = {
+        ...{ op: "fwd", groups: 1, layout: "nchw", filterLayout: "kcrs" } as const,
+        shapes: { input, filter },
+      };
+      try {
+        problemOfLying(asked);
+      } catch {
+        const said = shapeHint(asked, FLAGS);
+        assert.match(said, new RegExp(`--layout ${layout} --filter-layout ${filterLayout}\\)`));
+        // Channels of a sum that may be a depthwise convolution's are said to be.
+        assert.doesNotMatch(said, /they fit with --groups/);
+      }
+    }),
+    { numRuns: 500, seed: 7 },
+  );
 });
