@@ -121,9 +121,7 @@ export function problemFromShapes(init: ShapesInit): ConvProblem {
       const window = fixed && dilatedSize(filterSize[axis]!, dilation[axis]!) - zeros(fixed, axis);
       return (size - 1) * stride[axis]! + (window ?? 1);
     });
-    const derived = least.map((from, axis) =>
-      Array.from({ length: stride[axis]! }, (_, i) => from + i).filter((size) => size >= 0)
-    );
+    const derived = least.map((from, axis): Sizes => [Math.max(0, from), from + stride[axis]! - 1]);
     const inputSize = chosen("input", "--input-size", init.inputSize, derived);
     const extra = inputSize.map((size, axis) => size - least[axis]!);
     return convProblem({
@@ -154,11 +152,10 @@ export function problemFromShapes(init: ShapesInit): ConvProblem {
   const most = inputSize.map((size, axis) =>
     size + (fixed ? zeros(fixed, axis) : 0) - (outputSize[axis]! - 1) * stride[axis]!
   );
-  const derived = most.map((last, axis) => {
+  const derived = most.map((last, axis): Sizes => {
     const [step, spread] = [stride[axis]!, dilation[axis]!];
-    return Array.from({ length: step }, (_, i) => last - step + 1 + i)
-      .filter((dilated) => dilated >= 1 && (dilated - 1) % spread === 0)
-      .map((dilated) => (dilated - 1) / spread + 1);
+    const first = Math.ceil((last - step) / spread) + 1;
+    return [Math.max(1, first), Math.floor((last - 1) / spread) + 1];
   });
   const filterSize = chosen("filter", "--filter-size", init.filterSize, derived);
   const extra = most.map((last, axis) => last - dilatedSize(filterSize[axis]!, dilation[axis]!));
@@ -224,21 +221,25 @@ function operands(init: ShapesInit): [Operand, Operand] {
     : [input(), output()];
 }
 
+/** The sizes that an axis may have, from the least to the largest; none where that is less. */
+type Sizes = readonly [least: number, largest: number];
+
 /** The result's size: as given, or the only one there is on every axis. */
 function chosen(
   what: string,
   option: string,
   given: readonly number[] | undefined,
-  derived: readonly number[][],
+  derived: readonly Sizes[],
 ): readonly number[] {
   if (given) return perAxis(`${what} size`, given, derived.length);
-  return derived.map((sizes, axis) => {
-    if (sizes.length === 1) return sizes[0]!;
+  return derived.map(([least, largest], axis) => {
+    if (least === largest) return least;
+    const sizes = `${least} ${largest === least + 1 ? "and" : "to"} ${largest}`;
     throw new InputRangeError(
       `Cannot derive the ${what} size: ` +
-        (sizes.length === 0
+        (largest < least
           ? `no size of spatial axis ${axis} fits the other shapes with this stride, padding and dilation`
-          : `sizes ${sizes.join(" and ")} of spatial axis ${axis} fit the other shapes, ` +
+          : `sizes ${sizes} of spatial axis ${axis} fit the other shapes, ` +
             `choose with ${option}`),
     );
   });

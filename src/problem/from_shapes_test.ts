@@ -42,6 +42,14 @@ Deno.test("problemFromShapes() asks for the input size that a stride leaves open
     message: "Cannot derive the input size: sizes 7 and 8 of spatial axis 0 fit the other " +
       "shapes, choose with --input-size",
   });
+  // However many there are.
+  const huge = { ...init, stride: [2 ** 40] };
+  assert.throws(
+    () => problemFromShapes(huge),
+    /sizes 3298534883331 to 4398046511106 of spatial ax/,
+  );
+  const filter = { ...huge, op: "bwd-filter", input: [1, 2, 5, 5], output: [1, 3, 1, 1] } as const;
+  assert.throws(() => problemFromShapes(filter), /the filter size: sizes 1 to 5 of spatial axis 0/);
   const problem = problemFromShapes({ ...init, stride: [2], padding: [1], inputSize: [8, 7] });
   assert.deepEqual(problem.inputSize, [8, 7]);
 });
