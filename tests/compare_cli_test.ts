@@ -1,6 +1,7 @@
 import assert from "#assert";
 import { ACCURACY, SAMPLES, stream, timeOf } from "./support/test_records.ts";
-import { temporaryDirectory, wgconv } from "./cli.ts";
+import { temporaryDirectory } from "./cli.ts";
+import { wgconvHere } from "./support/in_process.ts";
 
 type Changes = Record<string, unknown>;
 
@@ -11,7 +12,7 @@ async function compare(base: string | Changes[], next: string | Changes[], ...mo
   [base, next].forEach((run, side) =>
     Deno.writeTextFileSync(files[side]!, typeof run === "string" ? run : stream(...run))
   );
-  const found = await wgconv(["compare", ...files, ...more]);
+  const found = await wgconvHere(["compare", ...files, ...more]);
   return { ...found, stderr: found.stderr.replaceAll(`${folder.path}/`, "") };
 }
 
@@ -89,7 +90,7 @@ Deno.test("wgconv compare exits 2 where nothing matched or a file is not whole",
   assert.equal(none.code, 2);
   assert.match(
     none.stderr,
-    /^wgconv: Cannot compare: no case of .*new\.jsonl \(1 case\) matches one of .*\(1 case\)\n$/,
+    /^wgconv: Cannot compare: no case of new\.jsonl \(1 case\) matches one of base\.jsonl \(1 case\): 1 of 1 case of the new run is not compared \(1: the other side has the problem in another operation\)\n$/,
   );
   assert.equal((await compare([], [])).code, 2);
   const whole = stream({}, {});
@@ -101,7 +102,7 @@ Deno.test("wgconv compare exits 2 where nothing matched or a file is not whole",
     other.stderr,
     /^wgconv: Cannot read new\.jsonl:1: the record is of version 9, this wgconv reads 1\n$/,
   );
-  const missing = await wgconv(["compare", "no.jsonl", "no.jsonl"]);
+  const missing = await wgconvHere(["compare", "no.jsonl", "no.jsonl"]);
   assert.equal(missing.code, 2);
   assert.equal(missing.stderr, "wgconv: Cannot read no.jsonl: there is no such file\n");
 });
@@ -113,9 +114,33 @@ Deno.test("wgconv compare takes a folder of shards for a run, and says what gave
   Deno.writeTextFileSync(`${path}/shards/1.jsonl`, stream({ time_ms: timeOf(9) }));
   Deno.writeTextFileSync(`${path}/shards/2.jsonl`, stream({}, { op: "bwd-data" }));
   Deno.writeTextFileSync(`${path}/new.jsonl`, stream({}, { op: "bwd-data" }, { dtype: "f16" }));
-  const found = await wgconv(["compare", `${path}/shards`, `${path}/new.jsonl`]);
+  const found = await wgconvHere(["compare", `${path}/shards`, `${path}/new.jsonl`]);
   assert.equal(found.code, 0, found.stderr);
   assert.match(found.stdout, /^all +2 +1\.000 +2 +0 +0 +0$/m);
   assert.match(found.stdout, /^1 record gave way to a later one of the same case$/m);
   assert.match(found.stdout, /^only in the new run, not compared: fwd mb2.* f16 nchw/m);
+});
+
+Deno.test("wgconv compare says how many cases it does not compare, and why, in every format", async () => {
+  const layouts = [{ layout: "nchw" }, { layout: "nhwc" }];
+  const next = [{}, { layout: "chwn" }, { dtype: "f16" }];
+  const line = "2 of 3 cases of the new run are not compared " +
+    "(1: the other side has the problem in another layout; " +
+    "1: the other side has the problem in another dtype)";
+  for (const format of [[], ["--markdown"]]) {
+    const { code, stdout } = await compare(layouts, next, ...format);
+    assert.equal(code, 0);
+    assert.ok(stdout.includes(line), stdout);
+  }
+  const { code, stdout, stderr } = await compare(layouts, next, "--json");
+  assert.equal(code, 0);
+  assert.ok(stderr.includes(line), stderr);
+  assert.deepEqual(JSON.parse(stdout).not_compared.map((one: { side: string }) => one.side), [
+    "base",
+    "new",
+    "new",
+  ]);
+  const other = await compare([{}], [{}], "--provider", "wgconv,cudnn");
+  assert.equal(other.code, 2);
+  assert.match(other.stderr, /no case of .*new.jsonl is of --provider "cudnn", it has "wgconv"\n$/);
 });

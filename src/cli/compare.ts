@@ -7,11 +7,11 @@ import {
   comparisonText,
   percent,
 } from "../report/comparison_views.ts";
-import type { PairBy } from "../report/pair_cases.ts";
+import { haveCasesInCommon, type PairBy } from "../report/pair_cases.ts";
 import type { ReadCase } from "../report/record_schema.ts";
-import { USUAL_MARGIN } from "../report/speed_change.ts";
+import { USUAL_MARGIN, USUAL_THRESHOLD } from "../report/speed_change.ts";
 import { ExitCode } from "./failure.ts";
-import { printer } from "./output.ts";
+import { printer, reporter } from "./output.ts";
 import { readRecordFiles } from "./record_files.ts";
 import { verdictPainter } from "./talk.ts";
 import { terminalColumns } from "./terminal.ts";
@@ -22,7 +22,9 @@ A folder stands for the .jsonl files in it, so that a run's shards are one side;
 one case the later counts. Cases are paired by problem (names and spelling apart), op, dtype,
 epilogue, provider, layout and algorithm, and by kernel where a side has several of one case; with
 --by best the fastest right record of each problem, op, dtype and epilogue is taken on each side.
-Best is the default where the sides have no provider in common, such as wgconv and cuDNN.
+Best is the default where the sides have no provider in common, such as wgconv and cuDNN. Where each
+side is of one provider and they have cases in common, the providers are tags of runs (before, after).
+Each case that is not compared is counted, with the reason.
 
 Speed-up is the base's median time over the new one's. Its verdict:
   SAME       the medians differ by no more than --margin; or by no more than --threshold, where
@@ -43,7 +45,8 @@ Examples:
   wgconv compare cudnn.jsonl wgconv.jsonl
   wgconv compare all.jsonl all.jsonl --provider cudnn,wgconv
 
-Exit 1: accuracy regressed, or a result is wrong. Exit 4: a case is SLOWER beyond --threshold. Exit 2: nothing matched.`;
+Exit 1: accuracy regressed, or a result is wrong. Exit 4: a case is SLOWER beyond --threshold. Exit 2: nothing matched.
+Where only some cases are compared, the exit code is theirs.`;
 
 /** `wgconv compare`: two runs, case by case. */
 export function compareCommand() {
@@ -53,7 +56,7 @@ export function compareCommand() {
     .argument("<new>", "records to compare")
     .addOption(
       new Option("--threshold <percent>", "slower by more is a regression")
-        .argParser(fraction).default(0.05, "5%"),
+        .argParser(fraction).default(USUAL_THRESHOLD, "5%"),
     )
     .addOption(
       new Option("--margin <percent>", "runs of one program differ by this much")
@@ -70,8 +73,8 @@ export function compareCommand() {
     .addHelpText("after", EXAMPLES)
     .action(async (basePath, newPath, options) => {
       const [ours, theirs] = parseProviders(options.provider);
-      const base = only(await readCases(basePath), ours);
-      const next = only(await readCases(newPath), theirs);
+      const base = only(await readCases(basePath), ours, basePath);
+      const next = only(await readCases(newPath), theirs, newPath);
       const rule = { threshold: options.threshold, margin: options.margin };
       const comparison = compareRuns(base, next, options.by ?? defaultBy(base, next), rule);
       const out = printer("stdout");
@@ -79,7 +82,8 @@ export function compareCommand() {
       if (comparison.exitCode === EXIT.usage) {
         throw new InputTypeError(
           `Cannot compare: no case of ${newPath} (${count(next)}) matches one of ` +
-            `${basePath} (${count(base)})`,
+            `${basePath} (${count(base)})` +
+            comparison.uncomparedLines.slice(-1).map((line) => `: ${line}`).join(""),
         );
       }
       if (options.markdown) out.line(comparisonMarkdown(comparison));
@@ -87,6 +91,9 @@ export function compareCommand() {
         out.painted(
           comparisonText(comparison, verdictPainter("stdout"), terminalColumns("stdout")),
         );
+      }
+      if (options.json) {
+        comparison.uncomparedLines.forEach((line) => reporter("stderr").message(`note: ${line}`));
       }
       if (comparison.exitCode !== EXIT.ok) throw new ExitCode(comparison.exitCode);
     });
@@ -115,13 +122,25 @@ function parseProviders(text: string | undefined): [string | undefined, string |
   return [names[0], names[1] ?? names[0]];
 }
 
-function only(cases: readonly ReadCase[], provider: string | undefined): readonly ReadCase[] {
-  return provider === undefined ? cases : cases.filter((record) => record.provider === provider);
+/** @throws {TypeError} where a file has cases, and none of the provider. */
+function only(
+  cases: readonly ReadCase[],
+  provider: string | undefined,
+  path: string,
+): readonly ReadCase[] {
+  if (provider === undefined || cases.length === 0) return cases;
+  const own = cases.filter((record) => record.provider === provider);
+  if (own.length > 0) return own;
+  const there = [...new Set(cases.map((record) => `"${record.provider}"`))].join(", ");
+  throw new InputTypeError(
+    `Cannot compare: no case of ${path} is of --provider "${provider}", it has ${there}`,
+  );
 }
 
 function defaultBy(base: readonly ReadCase[], next: readonly ReadCase[]): PairBy {
   const providers = new Set(base.map(({ provider }) => provider));
-  return next.some(({ provider }) => providers.has(provider)) ? "algorithm" : "best";
+  const common = next.some(({ provider }) => providers.has(provider));
+  return common || haveCasesInCommon(base, next) ? "algorithm" : "best";
 }
 
 function count({ length }: readonly ReadCase[]): string {

@@ -2,6 +2,7 @@ import { EXIT } from "../errors.ts";
 import { type AccuracyChange, accuracyChange } from "./accuracy_change.ts";
 import { latestCases } from "./case_key.ts";
 import { type CasePair, type PairBy, pairCases } from "./pair_cases.ts";
+import { type Uncompared, uncomparedLine } from "./uncompared.ts";
 import type { ReadCase } from "./record_schema.ts";
 import {
   type SpeedChange,
@@ -45,6 +46,10 @@ export interface Comparison {
   readonly wrong: readonly ReadCase[];
   readonly onlyBase: readonly ReadCase[];
   readonly onlyNext: readonly ReadCase[];
+  /** Every record that is compared with none, and why. */
+  readonly uncompared: readonly Uncompared[];
+  /** How many of each side are not, and why: a line a side. */
+  readonly uncomparedLines: readonly string[];
   readonly replaced: number;
   /** 2 where nothing matched, 1 for accuracy (no run with a wrong result is ok), 4 for speed. */
   readonly exitCode: number;
@@ -57,7 +62,7 @@ export function compareRuns(
   by: PairBy,
   rule: SpeedRule,
 ): Comparison {
-  const { pairs, onlyBase, onlyNext, replaced } = pairCases(base, next, by);
+  const { pairs, onlyBase, onlyNext, uncompared, replaced } = pairCases(base, next, by);
   const cases = pairs.map((pair): ComparedCase => {
     const speed = speedChange(pair.base, pair.next, rule);
     return {
@@ -85,6 +90,11 @@ export function compareRuns(
     wrong,
     onlyBase,
     onlyNext,
+    uncompared,
+    uncomparedLines: [
+      uncomparedLine("base", uncompared, base.length),
+      uncomparedLine("new run", uncompared, next.length),
+    ].filter((line) => line !== undefined),
     replaced,
     exitCode: cases.length === 0
       ? EXIT.usage

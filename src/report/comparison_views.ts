@@ -83,6 +83,11 @@ export function comparisonData(comparison: Comparison) {
     only_base: onlyBase.map(describeCase),
     only_new: onlyNext.map(describeCase),
     replaced: comparison.replaced,
+    not_compared: comparison.uncompared.map(({ side, record, reason }) => ({
+      side: side === "base" ? "base" : "new",
+      case: describeCase(record),
+      reason,
+    })),
   };
 }
 
@@ -172,6 +177,7 @@ function remarks(comparison: Comparison): string[] {
       ),
     ),
     ...(unlike ? [`the devices differ: ${left.join(", ")} and ${right.join(", ")}`] : []),
+    ...comparison.uncomparedLines,
     ...unmatched("base", onlyBase),
     ...unmatched("new run", onlyNext),
     ...(replaced === 1 ? ["1 record gave way to a later one of the same case"] : []),

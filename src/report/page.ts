@@ -122,9 +122,12 @@ function sectionsOf(
   const precisions = precisionsOf(points);
   const key = seriesKey(series);
   const shapes = key + shapeKey(points);
-  const neither = `neither: within ${100 * USUAL_MARGIN} % or the noise`;
+  const meanings: Readonly<Record<string, string>> = {
+    same: `same: within ${100 * USUAL_MARGIN} % or the noise`,
+    ambiguous: "ambiguous: the samples do not tell",
+  };
   const changes = Object.entries(CHANGE_COLOURS)
-    .map(([change, colour]) => keyItem(change === "same" ? neither : change, colour));
+    .map(([change, colour]) => keyItem(meanings[change] ?? change, colour));
   return [
     {
       title: "Speed-up",

@@ -1,4 +1,5 @@
 import { caseKey, latestCases, questionKey, settingKey } from "./case_key.ts";
+import { type Uncompared, unlikeness } from "./uncompared.ts";
 import type { ReadCase } from "./record_schema.ts";
 import { usableTime } from "./speed_change.ts";
 
@@ -11,8 +12,11 @@ export interface CasePair {
 /** What {@linkcode pairCases} finds. */
 export interface Pairing {
   readonly pairs: readonly CasePair[];
+  /** What has no like on the other side, with what it differs in. */
   readonly onlyBase: readonly ReadCase[];
   readonly onlyNext: readonly ReadCase[];
+  /** Every record that is in no pair, and why. */
+  readonly uncompared: readonly Uncompared[];
   /** Records that a later one of the same case took the place of. */
   readonly replaced: number;
 }
@@ -24,7 +28,10 @@ export interface Pairing {
  */
 export type PairBy = "best" | "algorithm";
 
-/** Pairs the cases of two runs, in the base's order. */
+/**
+ * Pairs the cases of two runs, in the base's order. Where each side is of one provider, the two are taken for one: tags of
+ * runs, such as `before` and `after`.
+ */
 export function pairCases(
   base: readonly ReadCase[],
   next: readonly ReadCase[],
@@ -37,7 +44,53 @@ export function pairCases(
     : matchCases(a.cases, b.cases);
   const order = new Map(base.map((record, index) => [record, index]));
   const pairs = [...found.pairs].sort((x, y) => order.get(x.base)! - order.get(y.base)!);
-  return { ...found, pairs, replaced: a.replaced + b.replaced };
+  const uncompared = [
+    ...uncomparedOf("base", base, next, { ...found, kept: a.cases, by }),
+    ...uncomparedOf("new run", next, base, { ...found, kept: b.cases, by }),
+  ];
+  return { ...found, pairs, uncompared, replaced: a.replaced + b.replaced };
+}
+
+/** Whether the sides have a case in common, providers apart: runs of one program with tags of their own. */
+export function haveCasesInCommon(base: readonly ReadCase[], next: readonly ReadCase[]): boolean {
+  const keyOf = (record: ReadCase) =>
+    (record.requested ?? record.algorithm) === "" ? [] : [caseKey(anyone(record))];
+  const keys = new Set(base.flatMap(keyOf));
+  return oneProviderEach(base, next) && next.flatMap(keyOf).some((key) => keys.has(key));
+}
+
+function oneProviderEach(...sides: readonly (readonly ReadCase[])[]): boolean {
+  return sides.every((side) => new Set(side.map(({ provider }) => provider)).size === 1);
+}
+
+/** A record as if nobody had made it. */
+function anyone(record: ReadCase): ReadCase {
+  return { ...record, provider: "" };
+}
+
+/** The records of a side that are in no pair, and why. */
+function uncomparedOf(
+  side: Uncompared["side"],
+  own: readonly ReadCase[],
+  others: readonly ReadCase[],
+  { pairs, onlyBase, onlyNext, kept, by }:
+    & Omit<Pairing, "replaced" | "uncompared">
+    & { readonly kept: readonly ReadCase[]; readonly by: PairBy },
+): Uncompared[] {
+  const paired = new Set(pairs.map((pair) => side === "base" ? pair.base : pair.next));
+  const latest = new Set(kept);
+  const alone = new Set(side === "base" ? onlyBase : onlyNext);
+  const reasonOf = (record: ReadCase): string => {
+    if (!latest.has(record)) return "a later record is of the same case";
+    if (alone.has(record)) return unlikeness(record, others);
+    if (by === "algorithm") return "another record of the same side is of the same case";
+    if (record.verdict === "fail") return "failed the check";
+    return usableTime(record) === null
+      ? "has no time"
+      : "another record of the same side is faster at the problem (--by best)";
+  };
+  return own.filter((record) => !paired.has(record))
+    .map((record) => ({ side, record, reason: reasonOf(record) }));
 }
 
 /** The fastest of the records that answer the same question, of the right ones if there are any. */
@@ -52,19 +105,22 @@ function fastest(cases: readonly ReadCase[]): ReadCase[] {
 function matchCases(
   base: readonly ReadCase[],
   next: readonly ReadCase[],
-): Omit<Pairing, "replaced"> {
+): Omit<Pairing, "replaced" | "uncompared"> {
+  const plain = oneProviderEach(base, next) ? anyone : (record: ReadCase) => record;
+  const keyOf = (record: ReadCase) => caseKey(plain(record));
   const several = new Set(
     [base, next].flatMap((side) =>
-      [...Map.groupBy(side, caseKey)].filter(([, group]) => group.length > 1).map(([key]) => key)
+      [...Map.groupBy(side, keyOf)].filter(([, group]) => group.length > 1).map(([key]) => key)
     ),
   );
   const withKernel = (record: ReadCase) => {
-    const key = caseKey(record);
+    const key = keyOf(record);
     return several.has(key) ? `${key}|${record.kernel}` : key;
   };
   const exact = match(base, next, withKernel);
   // The planner may choose another algorithm than before: what is alone in its setting on both sides meets too.
-  const loose = match(alone(exact.onlyBase), alone(exact.onlyNext), settingKey);
+  const setting = (record: ReadCase) => settingKey(plain(record));
+  const loose = match(alone(exact.onlyBase), alone(exact.onlyNext), setting);
   const met = new Set(loose.pairs.flatMap((pair) => [pair.base, pair.next]));
   const unmet = (cases: readonly ReadCase[]) => cases.filter((record) => !met.has(record));
   return {
@@ -83,7 +139,7 @@ function match(
   base: readonly ReadCase[],
   next: readonly ReadCase[],
   key: (record: ReadCase) => string,
-): Omit<Pairing, "replaced"> {
+): Omit<Pairing, "replaced" | "uncompared"> {
   const right = new Map(next.map((record) => [key(record), record]));
   const left = new Map(base.map((record) => [key(record), record]));
   const pairs = [...left].flatMap(([name, record]) => {

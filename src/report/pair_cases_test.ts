@@ -1,6 +1,6 @@
 import assert from "#assert";
 import { compareRuns } from "./comparison.ts";
-import { pairCases } from "./pair_cases.ts";
+import { haveCasesInCommon, pairCases } from "./pair_cases.ts";
 import { parseRecords } from "./read_records.ts";
 import { stream, timeOf } from "../../tests/support/test_records.ts";
 
@@ -82,4 +82,64 @@ Deno.test("compareRuns() takes geometric means over each operation and all", () 
   assert.ok(Math.abs(summaries.at(-1)!.geomean! - 2) < 1e-12);
   assert.deepEqual(summaries.at(-1)!.verdicts, { SAME: 1, FASTER: 2, SLOWER: 0, AMBIGUOUS: 0 });
   assert.equal(exitCode, 0);
+});
+
+/** Six problems in two algorithms and two layouts, by a provider. */
+const grid = (provider: string, ms = 1) =>
+  [1, 2, 3, 4, 5, 6].flatMap((channels) =>
+    ["direct", "implicit-gemm"].flatMap((algorithm) =>
+      ["nchw", "nhwc"].map((layout) => ({
+        ...{ provider, algorithm, layout, problem: `ic${channels}ih8oc4kh3` },
+        time_ms: timeOf(algorithm === "direct" ? 2 * ms : ms),
+      }))
+    )
+  );
+
+Deno.test("tags of two runs are no two programs: each case is paired with its like", () => {
+  const [before, after] = [read(...grid("before")), read(...grid("after"))];
+  assert.ok(haveCasesInCommon(before, after));
+  assert.ok(!haveCasesInCommon(before, read({ provider: "cudnn", algorithm: "" })));
+  assert.ok(!haveCasesInCommon(read(...grid("a"), ...grid("b")), after));
+  const { pairs, uncompared } = pairCases(before, after, "algorithm");
+  assert.deepEqual([pairs.length, uncompared.length], [24, 0]);
+  for (const { base, next } of pairs) assert.deepEqual({ ...next, provider: "before" }, base);
+});
+
+Deno.test("pairCases() gives the reason of every case that is in no pair, once", () => {
+  const rule = { threshold: 0.05, margin: 0.02 };
+  const [before, after] = [read(...grid("before")), read(...grid("after"))];
+  const best = compareRuns(before, after, "best", rule);
+  assert.deepEqual([best.cases.length, best.uncompared.length], [6, 36]);
+  assert.match(
+    best.uncomparedLines[0]!,
+    /^18 of 24 cases of the base are not compared \(18: .*best/,
+  );
+  const base = read(
+    {},
+    { message: "replaced" },
+    { op: "bwd-data" },
+    { dtype: "f16", layout: "chwn", filter_layout: "crsk" },
+    { problem: "ic1ih8oc4kh3" },
+    { device: "another" },
+  );
+  const found = pairCases(base, read({}, { dtype: "f16" }), "algorithm");
+  const met = new Set(found.pairs.map((pair) => pair.base));
+  assert.equal(
+    met.size + found.uncompared.filter(({ side }) => side === "base").length,
+    base.length,
+  );
+  const reasons = found.uncompared.filter(({ side }) => side === "base").map((one) => one.reason);
+  assert.deepEqual(reasons.toSorted(), [
+    "a later record is of the same case",
+    "another record of the same side is of the same case",
+    "the other side does not have the problem",
+    "the other side has the problem in another layout",
+    "the other side has the problem in another operation",
+  ]);
+  const failing = read({ verdict: "fail" }, { algorithm: "direct" }, {
+    algorithm: "im2col",
+    time_ms: null,
+  });
+  const one = pairCases(failing, read({}), "best").uncompared.map(({ reason }) => reason);
+  assert.deepEqual(one, ["failed the check", "has no time"]);
 });

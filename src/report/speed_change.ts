@@ -27,6 +27,8 @@ export interface SpeedRule {
 
 /** {@linkcode SpeedRule.margin} unless told. */
 export const USUAL_MARGIN = 0.02;
+/** {@linkcode SpeedRule.threshold} unless told. */
+export const USUAL_THRESHOLD = 0.05;
 /** A difference of ranks is significant below this probability. */
 export const SIGNIFICANT = 0.01;
 /** Noise interval: the median and this many median absolute deviations on both sides (2 σ of normal noise). */
@@ -92,12 +94,20 @@ export function usableTime({ time_ms: time, verdict }: ReadCase): ReadTime | nul
 
 function unlikeConditions(base: ReadCase, next: ReadCase): string | undefined {
   const compared: [what: string, a: string | undefined, b: string | undefined][] = [
-    ["clocks", base.time_ms?.clock, next.time_ms?.clock],
+    ["clocks", clockOf(base), clockOf(next)],
     ["caches", base.cache, next.cache],
   ];
   // What a record does not say is taken to be as the other's.
   const found = compared.find(([, a, b]) => a && b && a !== b);
   return found && `different ${found[0]}: ${found[1]} and ${found[2]}`;
+}
+
+/** Clocks of a device, which time the same: calls one after the other, without the host. */
+const DEVICE_CLOCKS = ["timestamp", "CUDA events, calls of a graph"];
+
+function clockOf({ time_ms: time }: ReadCase): string | undefined {
+  const clock = time?.clock;
+  return clock !== undefined && DEVICE_CLOCKS.includes(clock) ? DEVICE_CLOCKS[0] : clock;
 }
 
 /** From and to. */

@@ -70,3 +70,8 @@ Deno.test("speedChange() gives a wrong result no speed", () => {
     reason: "the new record is wrong",
   });
 });
+
+Deno.test("clocks of devices are one: timestamps and events around calls of a graph", () => {
+  const events = { ...timeOf(1.2), clock: "CUDA events, calls of a graph" };
+  assert.equal(times(timeOf(1), events).verdict, "SLOWER");
+});

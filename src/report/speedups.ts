@@ -1,6 +1,13 @@
 import { byFacet, distinct, type Point } from "./charts/points.ts";
 import { geometricMean } from "./comparison.ts";
-import { type Interval, USUAL_MARGIN } from "./speed_change.ts";
+import { questionKey } from "./case_key.ts";
+import {
+  type Interval,
+  speedChange,
+  type SpeedVerdict,
+  USUAL_MARGIN,
+  USUAL_THRESHOLD,
+} from "./speed_change.ts";
 
 /** One case of two providers, the best right record of each. */
 export interface CaseSpeedup {
@@ -9,8 +16,8 @@ export interface CaseSpeedup {
   readonly ratio: number;
   /** Where the ratio lies for the noise of both; the ratio alone where one has no samples. */
   readonly noise: Interval;
-  /** `same` within the margin by which runs differ anyhow, and where the noise hides which is faster. */
-  readonly change: "faster" | "slower" | "same";
+  /** By the rule of `wgconv compare`. */
+  readonly change: Lowercase<SpeedVerdict>;
 }
 
 /** Cases that a provider and a baseline share, of one facet. */
@@ -44,11 +51,13 @@ export function usualBaselines(points: readonly Point[]): string[] {
   return providers.length > 1 ? [providers[0]!] : [];
 }
 
-/** Speed-ups in a few words: `1.77 x, 2 of 75 slower`. */
+/** Speed-ups in a few words: `1.77 x, 2 of 75 slower`, `1.1 x, 0 of 4 slower, 1 ambiguous`. */
 export function speedupText(cases: readonly CaseSpeedup[]): string {
   const slower = cases.filter(({ change }) => change === "slower").length;
+  const ambiguous = cases.filter(({ change }) => change === "ambiguous").length;
   const mean = geometricMean(cases.map(({ ratio }) => ratio))!;
-  return `${mean.toPrecision(3)} x, ${slower} of ${cases.length} slower`;
+  return `${mean.toPrecision(3)} x, ${slower} of ${cases.length} slower` +
+    (ambiguous === 0 ? "" : `, ${ambiguous} ambiguous`);
 }
 
 /** Facets, those of a device with the baseline's records that do not name one. */
@@ -65,7 +74,7 @@ function facetsWithBaseline(points: readonly Point[], baseline: string): [string
 }
 
 function casesOf(points: readonly Point[], provider: string, baseline: string): CaseSpeedup[] {
-  const groups = Map.groupBy(points, ({ layer, batch }) => JSON.stringify([layer, batch]));
+  const groups = Map.groupBy(points, ({ record }) => questionKey(record));
   return [...groups.values()].flatMap((group) => {
     const ours = best(group, provider);
     const theirs = best(group, baseline);
@@ -73,7 +82,9 @@ function casesOf(points: readonly Point[], provider: string, baseline: string): 
     const ratio = ours.gflops / theirs.gflops;
     const [a, b] = [ours.noise, theirs.noise];
     const noise: Interval = a === null || b === null ? [ratio, ratio] : [a[0] / b[1], a[1] / b[0]];
-    return [{ label: ours.label, ratio, noise, change: changeOf(ratio, noise) }];
+    const { verdict } = speedChange(theirs.record, ours.record, USUAL_RULE);
+    const change = verdict.toLowerCase() as Lowercase<SpeedVerdict>;
+    return [{ label: ours.label, ratio, noise, change }];
   });
 }
 
@@ -82,18 +93,18 @@ export function makerOf({ provider, math }: Point["record"]): string {
   return math === undefined ? provider : `${provider} ${math}`;
 }
 
-function changeOf(ratio: number, [low, high]: Interval): CaseSpeedup["change"] {
-  if (Math.max(ratio, 1 / ratio) <= 1 + USUAL_MARGIN) return "same";
-  return low > 1 ? "faster" : high < 1 ? "slower" : "same";
-}
+/** That of `wgconv compare` unless told. */
+const USUAL_RULE = { threshold: USUAL_THRESHOLD, margin: USUAL_MARGIN };
 
 /** The right record of the highest throughput that one made. */
 function best(
   points: readonly Point[],
   maker: string,
-): Pick<Point, "label" | "noise"> & { readonly gflops: number } | null {
+): Pick<Point, "label" | "noise" | "record"> & { readonly gflops: number } | null {
   const right = points.filter((point) => point.right && makerOf(point.record) === maker)
-    .flatMap(({ gflops, noise, label }) => gflops === null ? [] : [{ label, gflops, noise }]);
+    .flatMap(({ gflops, noise, label, record }) =>
+      gflops === null ? [] : [{ label, gflops, noise, record }]
+    );
   return right.reduce<typeof right[number] | null>(
     (most, one) => most === null || one.gflops > most.gflops ? one : most,
     null,

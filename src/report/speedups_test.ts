@@ -6,7 +6,9 @@ import { chartPoints } from "./charts/points.ts";
 import { speedupChart } from "./charts/speedup.ts";
 import { headlines, verdictLine } from "./headline.ts";
 import { CaseSchema, readRecord } from "./record_schema.ts";
-import { speedupsOf, speedupText, usualBaselines } from "./speedups.ts";
+import { compareRuns } from "./comparison.ts";
+import { USUAL_MARGIN, USUAL_THRESHOLD } from "./speed_change.ts";
+import { type Speedups, speedupsOf, speedupText, usualBaselines } from "./speedups.ts";
 
 const problem = (layer: number) => `mb2ic4ih8oc${4 * layer}kh3ph1n"Layer${layer}N2"`;
 const read = (changes: Record<string, unknown>) =>
@@ -39,13 +41,13 @@ Deno.test("speedupsOf() pairs the best of each and heeds their noise", () => {
     "faster",
     "slower",
     "same",
-    "faster",
-    "same",
+    "ambiguous",
+    "ambiguous",
   ]);
   for (const { ratio, noise: [low, high] } of cases) assert.ok(low <= ratio && ratio <= high);
   assert.ok(cases[0]!.noise[1] > cases[0]!.noise[0]);
   assert.deepEqual(cases[3]!.noise, [cases[3]!.ratio, cases[3]!.ratio]);
-  assert.equal(speedupText(cases), "1.29 x, 1 of 5 slower");
+  assert.equal(speedupText(cases), "1.29 x, 1 of 5 slower, 2 ambiguous");
 });
 
 Deno.test("speedupsOf() keeps another way to multiply apart", () => {
@@ -77,7 +79,7 @@ Deno.test("one device by several spellings is one", () => {
 Deno.test("the headline is the speed-up, or the rate where there is nothing to compare with", () => {
   const points = chartPoints(CASES);
   const speedups = speedupsOf(points, ["cudnn"]);
-  assert.equal(headlines(points, speedups)[0]!.large, "1.29 x, 1 of 5 slower");
+  assert.equal(headlines(points, speedups)[0]!.large, "1.29 x, 1 of 5 slower, 2 ambiguous");
   const both = CASES.concat(
     read({ op: "bwd-data" }),
     read({ ...peer, op: "bwd-data", time_ms: timeOf(2) }),
@@ -86,9 +88,9 @@ Deno.test("the headline is the speed-up, or the rate where there is nothing to c
   const [{ large, small }] = headlines(chartPoints(both), more) as [
     { large: string; small: string[] },
   ];
-  assert.equal(large, "1.39 x, 1 of 6 slower");
+  assert.equal(large, "1.39 x, 1 of 6 slower, 2 ambiguous");
   assert.deepEqual(small.slice(1), [
-    "fwd, f32: 1.29 x, 1 of 5 slower",
+    "fwd, f32: 1.29 x, 1 of 5 slower, 2 ambiguous",
     "bwd-data, f32: 2.00 x, 0 of 1 slower",
   ]);
   const alone = chartPoints(CASES.slice(0, 1));
@@ -138,4 +140,35 @@ Deno.test("histograms stack their series", () => {
     ["wgconv implicit-gemm", 0, 5],
     ["cudnn", 5, 10],
   ]);
+});
+
+Deno.test("a page counts as slower what compare does, case by case", () => {
+  const jitter = [0.96, 0.97, 0.98, 0.99, 1, 1.01, 1.02, 1.03, 1.04];
+  const ratios = [0.5, 0.97, 0.99, 1, 1.015, 1.03, 1.04, 1.2, 2];
+  const cases = [undefined, [], [1, 1], jitter].flatMap((samples, set) =>
+    ratios.flatMap((ratio, layer) => {
+      const made = { problem: problem(1 + layer + 20 * set) };
+      return [
+        read({ ...made, time_ms: timeOf(ratio, samples) }),
+        read({ ...made, ...peer, time_ms: { ...timeOf(1, samples), clock: "CUDA events" } }),
+        read({ ...made, provider: "other", time_ms: timeOf(1, samples) }),
+      ];
+    })
+  );
+  for (const baseline of ["cudnn", "other"]) {
+    const [{ cases: found }] = speedupsOf(chartPoints(cases), [baseline]).filter(({ provider }) =>
+      provider === "wgconv"
+    ) as [Speedups];
+    const compared = compareRuns(
+      cases.filter(({ provider }) => provider === baseline),
+      cases.filter(({ provider }) => provider === "wgconv"),
+      "best",
+      { threshold: USUAL_THRESHOLD, margin: USUAL_MARGIN },
+    ).cases;
+    assert.deepEqual(
+      found.map(({ change }) => change.toUpperCase()),
+      compared.map(({ speed }) => speed.verdict),
+    );
+    assert.ok(new Set(found.map(({ change }) => change)).size > (baseline === "other" ? 3 : 0));
+  }
 });

@@ -6,11 +6,12 @@ import { type Chart, FIT } from "./theme.ts";
 /** Pixels of a row's dot. */
 const MARK_HEIGHT = 12;
 
-/** Colours of what is faster, slower and neither; words beside them say so too. */
+/** Colours of what is faster, slower, the same and in doubt; words beside them say so too. */
 export const CHANGE_COLOURS: Readonly<Record<CaseSpeedup["change"], string>> = {
   faster: "#4477aa",
   slower: "#dd6622",
   same: "#808080",
+  ambiguous: "#998822",
 };
 
 /** Speed-ups, a row a case: a dot, its noise, and the figure beside it. */
