@@ -3,7 +3,7 @@ import { basename, extname } from "node:path";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { writeOutput } from "../npy/atomic_write.ts";
-import { printable } from "../printable.ts";
+import { printable, printableMessage } from "../printable.ts";
 import { latestCases } from "../report/case_key.ts";
 import { onlyCases } from "../report/only.ts";
 import type { RecordSet } from "../report/read_records.ts";
@@ -145,7 +145,7 @@ async function view(
     case "table":
       return [
         `${textTable(table.columns, table.rows, paint, room)}\n`,
-        ...networkTotals(records.cases).map((line) => `${line}\n`),
+        ...networkTotals(records.cases).map((line) => `${printableMessage(line)}\n`),
       ].join("");
     case "markdown":
       return `${markdownTable(table.columns, table.rows)}\n`;

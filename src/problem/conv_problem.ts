@@ -169,6 +169,11 @@ export function convProblem(init: ConvProblemInit): ConvProblem {
   }
   expectAxes({ paddingBegin, paddingEnd });
   const atLeast = (minimum: number, what: string, values: readonly number[]) => {
+    if (values.some((value) => value > Number.MAX_SAFE_INTEGER)) {
+      throw new InputRangeError(
+        `Cannot convolve: ${what} is ${values.map(said)}, expected <= ${Number.MAX_SAFE_INTEGER}`,
+      );
+    }
     if (values.some((value) => !Number.isSafeInteger(value) || value < minimum)) {
       throw new InputRangeError(
         `Cannot convolve: ${what} is ${values.map(said)}, expected >= ${minimum}`,
@@ -187,6 +192,19 @@ export function convProblem(init: ConvProblemInit): ConvProblem {
     ...paddingBegin,
     ...paddingEnd.filter((end, axis) => !(end > -dilation[axis]! && end < 0)),
   ]);
+  init.inputSize.forEach((input, axis) => {
+    const padding = [paddingBegin[axis]!, paddingEnd[axis]!] as const;
+    const [filter, step] = [init.filterSize[axis]!, dilation[axis]!];
+    const beyond = input + padding[0] + padding[1] > Number.MAX_SAFE_INTEGER
+      ? `the input size ${input} with padding ${padding.join(" and ")}`
+      : dilatedSize(filter, step) > Number.MAX_SAFE_INTEGER
+      ? `the filter size ${filter} with dilation ${step}`
+      : undefined;
+    if (beyond === undefined) return;
+    throw new InputRangeError(
+      `Cannot convolve: ${beyond} is beyond ${Number.MAX_SAFE_INTEGER} on spatial axis ${axis}`,
+    );
+  });
   refuseGroups(groups, init.inChannels, init.outChannels);
   const derived = init.inputSize.map((input, axis) =>
     outputSizeOf(

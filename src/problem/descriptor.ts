@@ -111,6 +111,8 @@ function build(
       dilation: dilation[axis]!,
       begin: p,
       output: o,
+    }, () => {
+      throw syntaxError(text, at("o"), "the output size and stride are too large to be counted");
     })
   );
   const outputSize = axes.map(({ o }, axis) =>
@@ -171,10 +173,11 @@ function axisPadding(axis: {
   dilation: number;
   begin: number | undefined;
   output: number | undefined;
-}): [number, number] {
+}, fail: () => never): [number, number] {
   const { input, filter, stride, output } = axis;
   if (output === undefined) return [axis.begin ?? 0, axis.begin ?? 0];
   const total = (output - 1) * stride - input + filter;
+  if (!Number.isSafeInteger(total)) return fail();
   const begin = axis.begin ?? Math.floor(Math.max(0, total) / 2);
   // The same on both sides wherever that gives the output size, as every other program means it.
   if (outputSizeOf(input, filter, stride, begin, begin, 1) === output) return [begin, begin];

@@ -51,7 +51,7 @@ export function scanDescriptor(text: string, start = 0): { entries: Entry[]; nam
       throw syntaxError(text, at, `"${word}" is given twice`);
     }
     const list = /^[0-9:,]*/.exec(text.slice(at + word.length))![0];
-    entries.push({ key: word, values: scanValues(text, at + word.length, list), column: at });
+    entries.push({ key: word, values: scanValues(text, word, at + word.length, list), column: at });
     at += word.length + list.length;
   }
   return { entries };
@@ -75,8 +75,8 @@ function scanName(text: string, start: number): string {
   return text.slice(start + 1, end) + often;
 }
 
-/** Values of `list`, which starts at column `start`: numbers and `first:last[:step]` ranges. */
-function scanValues(text: string, start: number, list: string): number[] {
+/** Values of a key's `list`, which starts at column `start`: numbers and `first:last[:step]` ranges. */
+function scanValues(text: string, key: string, start: number, list: string): number[] {
   const values: number[] = [];
   let column = start;
   for (const item of list.split(",")) {
@@ -85,8 +85,10 @@ function scanValues(text: string, start: number, list: string): number[] {
     const first = Number(match[1]);
     const last = match[2] === undefined ? first : Number(match[2]);
     const step = match[3] === undefined ? 1 : Number(match[3]);
-    if (!Number.isSafeInteger(first) || !Number.isSafeInteger(last)) {
-      throw syntaxError(text, column, "the number is too large");
+    // A descriptor counts dilation from 0.
+    const most = key.startsWith("d") ? Number.MAX_SAFE_INTEGER - 1 : Number.MAX_SAFE_INTEGER;
+    if (Math.max(first, last) > most) {
+      throw syntaxError(text, column, `${key} is too large, expected ${most} or less`);
     }
     if (step === 0) throw syntaxError(text, column, "the range's step is 0, expected 1 or more");
     if (last < first) throw syntaxError(text, column, `the range ${item} is empty`);

@@ -147,3 +147,41 @@ Deno.test("parseDescriptor() never fails but with SyntaxError, TypeError or Rang
     }
   }));
 });
+
+Deno.test("every key at the limits of whole numbers is taken, or refused in a sentence that names what is too large", () => {
+  const usual = "g1 mb1 ic4 oc4 id8 ih8 iw8 kd3 kh3 kw3 sd1 sh1 sw1 pd1 ph1 pw1 dd0 dh0 dw0".split(
+    " ",
+  );
+  const keys = [...usual.map((part) => part.replace(/\d+/, "")), "od", "oh", "ow"];
+  const most = Number.MAX_SAFE_INTEGER;
+  for (const key of keys) {
+    for (
+      const value of [
+        "9007199254740990",
+        "9007199254740991",
+        "9007199254740992",
+        `1${"0".repeat(400)}`,
+      ]
+    ) {
+      const parts = usual.filter((part) => part.replace(/\d+/, "") !== key);
+      let made;
+      try {
+        made = parseDescriptor([...parts, key + value].join(""));
+      } catch (error) {
+        assert.ok(error instanceof Error);
+        const [said] = error.message.split("\n");
+        const named = Number(value) > most || key.startsWith("d") && Number(value) === most
+          ? `: ${key} is too large, expected `
+          : key.startsWith("g")
+          ? " groups do not divide "
+          : /^k/.test(key)
+          ? " is larger than the padded input size "
+          : ` is beyond ${most} on spatial axis ${"dhw".indexOf(key[1]!)}`;
+        assert.ok(said!.includes(named), `${key}${value.slice(0, 20)}: ${said}`);
+        continue;
+      }
+      const sizes = [made.inputSize, made.outputSize, made.paddingBegin, made.paddingEnd].flat();
+      assert.ok(sizes.every(Number.isSafeInteger), key);
+    }
+  }
+});

@@ -31,6 +31,9 @@ export function parseGemm(text: string): GemmProblem {
     const found = words[place];
     if (!found) throw fail(text.trimEnd().length, `${name} is missing, expected m n k [ta tb]`);
     if (!isCount(found.word)) throw fail(found.index, `${name} is no whole number >= 0`);
+    if (Number(found.word) > Number.MAX_SAFE_INTEGER) {
+      throw fail(found.index, `${name} is too large, expected ${Number.MAX_SAFE_INTEGER} or less`);
+    }
     return Number(found.word);
   }) as [number, number, number];
   let rest = words.slice(3);
@@ -39,6 +42,9 @@ export function parseGemm(text: string): GemmProblem {
   if (last?.word.startsWith("x")) {
     if (!isCount(last.word.slice(1))) throw fail(last.index, "expected a batch such as x3");
     batch = Number(last.word.slice(1));
+    if (batch > Number.MAX_SAFE_INTEGER) {
+      throw fail(last.index, `the batch is too large, expected ${Number.MAX_SAFE_INTEGER} or less`);
+    }
     rest = rest.slice(0, -1);
   }
   let transpose: Transpose = "nn";
@@ -53,7 +59,7 @@ export function parseGemm(text: string): GemmProblem {
 }
 
 function isCount(word: string): boolean {
-  return /^\d+$/.test(word) && Number.isSafeInteger(Number(word));
+  return /^\d+$/.test(word);
 }
 
 /** Prints what {@linkcode parseGemm} reads back; `n n` and a batch of 1 go without saying. */

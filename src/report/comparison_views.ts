@@ -4,7 +4,7 @@ import { caseLabel, seriesLabel } from "./case_label.ts";
 import type { ComparedCase, Comparison } from "./comparison.ts";
 import { formatMilliseconds } from "./format.ts";
 import type { ReadCase } from "./record_schema.ts";
-import { type Column, markdownTable, textTable } from "./table.ts";
+import { type Column, markdownTable, markdownText, textTable } from "./table.ts";
 
 const CASE_COLUMNS: readonly Column[] = [
   { title: "problem" },
@@ -50,7 +50,7 @@ export function comparisonText(
 
 /** A comparison as Markdown, for a pull request. */
 export function comparisonMarkdown(comparison: Comparison): string {
-  return sections(comparison, markdownTable, "- ").join("\n\n");
+  return sections(comparison, markdownTable, (line) => `- ${markdownText(line)}`).join("\n\n");
 }
 
 /** A comparison as plain data, without the samples. */
@@ -98,11 +98,15 @@ function side(record: ReadCase) {
 
 type Table = (columns: readonly Column[], rows: readonly (readonly string[])[]) => string;
 
-function sections(comparison: Comparison, table: Table, bullet = ""): string[] {
+function sections(
+  comparison: Comparison,
+  table: Table,
+  item: (line: string) => string = (line) => line,
+): string[] {
   const { cases, summaries } = comparison;
   if (cases.length === 0) return [];
   const list = (lines: readonly string[]) =>
-    lines.map((line) => bullet + printableMessage(line)).join("\n");
+    lines.map((line) => item(printableMessage(line))).join("\n");
   return [
     table(CASE_COLUMNS, cases.map(caseCells)),
     table(

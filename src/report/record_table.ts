@@ -97,13 +97,18 @@ function cells(record: ReadCase): Record<string, Cell> {
   };
 }
 
+/** A text that spreadsheets would take for a formula, behind an apostrophe, by which they take it for text. */
+function plainCell(text: string): string {
+  return /^\s*[=+@-]/.test(text) ? `'${text}` : text;
+}
+
 /**
  * Cases as values separated by commas (RFC 4180) or tabs, a line each and a heading. In tab-separated lines a
  * value's own tabs and line breaks become spaces.
  */
 export function delimitedTable(cases: readonly ReadCase[], separator: "," | "\t"): string {
   const print = (cell: Cell): string => {
-    const whole = cell === null || cell === undefined ? "" : String(cell);
+    const whole = typeof cell === "string" ? plainCell(cell) : String(cell ?? "");
     if (separator === "\t") return printable(whole.replaceAll(/[\t\r\n]+/g, " "));
     const text = printable(whole);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

@@ -111,12 +111,21 @@ export function sortRows<Row>(
   }).map(({ row }) => row);
 }
 
+/**
+ * Text as Markdown shows it: what records hold is no element, entity, link, picture, code or emphasis. A `_` within a word, as in
+ * names of kernels, is none of these.
+ */
+export function markdownText(text: string): string {
+  return text.replace(/[\\`*[\]~|]/g, "\\$&").replaceAll("&", "&amp;").replaceAll("<", "&lt;")
+    .replace(/(?<![\p{L}\p{N}_])_+|_+(?![\p{L}\p{N}_])/gu, (edge) => edge.replaceAll("_", "\\_"));
+}
+
 /** Renders rows as a GitHub-flavoured Markdown table. */
 export function markdownTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
 ): string {
-  const cells = rows.map((row) => row.map((cell) => printableCell(cell).replaceAll("|", "\\|")));
+  const cells = rows.map((row) => row.map((cell) => markdownText(printableCell(cell))));
   const align = columns.map((column) => column.align === "right" ? "r" : null);
   return renderMarkdown([columns.map(({ title }) => title), ...cells], { align });
 }

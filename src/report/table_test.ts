@@ -62,3 +62,23 @@ Deno.test("liveTable() aligns what is known before, and widens for what is wider
     ].join("\n"),
   );
 });
+
+Deno.test("markdownTable() shows what a cell holds, and makes nothing of it", () => {
+  const cells = [
+    "<script>x</script>",
+    "a|b&lt;",
+    "[x](y)",
+    "![x](y)",
+    "`c`",
+    "*d* __e__ k_f32_nchw",
+  ];
+  const rows = markdownTable([{ title: "t" }], cells.map((cell) => [cell])).split("\n").slice(2);
+  assert.deepEqual(rows.map((row) => row.slice(2, -2).trim()), [
+    "&lt;script>x&lt;/script>",
+    "a\\|b&amp;lt;",
+    "\\[x\\](y)",
+    "!\\[x\\](y)",
+    "\\`c\\`",
+    "\\*d\\* \\_\\_e\\_\\_ k_f32_nchw",
+  ]);
+});
