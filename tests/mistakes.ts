@@ -2,7 +2,7 @@
  * Typical mistakes: the command line, and what its message must name: the value that is wrong, the place where it stands (an
  * option, a file, a column), and what to do next. Files: x.npy [1, 3, 8, 8], w.npy [4, 3, 3, 3], last.npy [1, 8, 8, 3],
  * lastw.npy [4, 5, 5, 3], five.npy [1, 5, 8, 8], b.npy [3], suite.txt and limits.json, whose text is damaged, and
- * a.npz, which has a member x.
+ * a.npz, which has a member x; list.json, a list; none.jsonl, which is empty, and case.jsonl, a record that says nothing.
  */
 export type Mistake = readonly [line: string, value: string, place: string, next: string];
 
@@ -152,6 +152,15 @@ const TOGETHER: readonly Mistake[] = [
   [`plan --problem ${CASE} --segments few`, "--segments", "few", "auto or a whole number"],
   [`plan --problem ${CASE} --tuning none`, "--tuning", "--device gpu", "must go"],
   [`plan --problem ${CASE} --limits limits.json`, "limits.json", "Cannot read", "a JSON object"],
+  [
+    `plan --problem ${CASE} --limits list.json`,
+    "list.json",
+    "no limit",
+    "expected one such as max",
+  ],
+  [`plan --problem ${CASE} --json --wgsl`, "--wgsl", "no JSON", "one must go"],
+  ["compare none.jsonl none.jsonl", "none.jsonl", "Cannot compare", "no record of a case"],
+  ["compare case.jsonl case.jsonl", "case.jsonl:1", "Cannot read", "provider is missing"],
   [`plan --problem ${CASE} --limits none.json`, "none.json", "Cannot read", "no such file"],
   [`plan --problem ${CASE} --limits defualt`, "defualt", "no such file", 'mean "default"?'],
   [`plan --problem ${CASE} --device-model h20`, "h20", "no such file", 'mean "h200"?'],

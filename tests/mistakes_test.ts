@@ -18,6 +18,9 @@ const TENSORS = {
 const TEXTS = {
   "suite.txt": "mb1ic3ih8oc4kh3\nmb1ic3hi8oc4kh3\n",
   "limits.json": "maxBufferSize = 3",
+  "list.json": "[1, 2]",
+  "none.jsonl": "",
+  "case.jsonl": '{"schema":1,"kind":"case"}\n',
 } as const;
 
 Deno.test("typical mistakes exit 2 with a message that names value, place and next step", async () => {
@@ -32,7 +35,7 @@ Deno.test("typical mistakes exit 2 with a message that names value, place and ne
   const poor: string[] = [];
   for (const [line, ...parts] of MISTAKES) {
     const args = line.split(" ").map((word) =>
-      /\.(np[yz]|png|txt|json)(:|$)/.test(word) ? at(word) : word
+      /\.(np[yz]|png|txt|jsonl?)(:|$)/.test(word) ? at(word) : word
     );
     const { code, stderr } = await wgconvHere(args);
     const message = stderr.replaceAll(at(""), "");

@@ -122,13 +122,16 @@ function parseProviders(text: string | undefined): [string | undefined, string |
   return [names[0], names[1] ?? names[0]];
 }
 
-/** @throws {TypeError} where a file has cases, and none of the provider. */
+/** @throws {TypeError} where a file has no cases, or none of the provider. */
 function only(
   cases: readonly ReadCase[],
   provider: string | undefined,
   path: string,
 ): readonly ReadCase[] {
-  if (provider === undefined || cases.length === 0) return cases;
+  if (cases.length === 0) {
+    throw new InputTypeError(`Cannot compare: no record of a case in ${path}`);
+  }
+  if (provider === undefined) return cases;
   const own = cases.filter((record) => record.provider === provider);
   if (own.length > 0) return own;
   const there = [...new Set(cases.map((record) => `"${record.provider}"`))].join(", ");

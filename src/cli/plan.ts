@@ -74,6 +74,11 @@ export function planCommand() {
       if (options.device !== "gpu") {
         refuseOptions("Cannot plan: a tuning is of --device gpu", { tuning: options.tuning });
       }
+      if (options.json && options.wgsl) {
+        throw new InputTypeError(
+          "Cannot plan: --wgsl prints shaders, which are no JSON; one must go",
+        );
+      }
       using subject = await openConv(options);
       const device = options.device === "gpu"
         ? await thisDevice(options)
@@ -239,10 +244,15 @@ function limitsObject(text: string, path: string): Record<string, unknown> {
     const parsed = tryJson(candidate);
     if (typeof parsed !== "object" || parsed === null) continue;
     const { limits } = parsed as { limits?: unknown };
-    return (typeof limits === "object" && limits !== null ? limits : parsed) as Record<
-      string,
-      unknown
-    >;
+    const found = typeof limits === "object" && limits !== null ? limits : parsed;
+    if (Object.keys(DEFAULT_LIMITS).some((name) => name in found)) {
+      return found as Record<string, unknown>;
+    }
+    throw new InputTypeError(
+      `Cannot read ${path}: it has no limit of a device, expected one such as ${
+        Object.keys(DEFAULT_LIMITS)[0]
+      }`,
+    );
   }
   throw new InputSyntaxError(`Cannot read ${path}: expected a JSON object of device limits`);
 }

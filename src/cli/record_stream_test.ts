@@ -121,7 +121,7 @@ Deno.test("openRecords() reads what it resumes through the schema, and keeps a f
     };
     const cases: [Record<string, unknown>, string][] = [
       [{ ...record, verdict: "perhaps" }, 'verdict is "perhaps", expected ("pass" | '],
-      [{ ...record, time_ms: {} }, "time_ms.median is undefined, expected "],
+      [{ ...record, time_ms: {} }, "time_ms.median is missing"],
       [{ ...record, time_ms: { median: "1" } }, 'time_ms.median is "1", expected number'],
       [{ ...record, accuracy: 1 }, "accuracy is 1, expected "],
       [{ ...record, schema: 2 }, "the record is of version 2, this wgconv reads 1"],

@@ -168,8 +168,7 @@ Deno.test("every key at the limits of whole numbers is taken, or refused in a se
       try {
         made = parseDescriptor([...parts, key + value].join(""));
       } catch (error) {
-        assert.ok(error instanceof Error);
-        const [said] = error.message.split("\n");
+        const [said] = (error as Error).message.split("\n");
         const named = Number(value) > most || key.startsWith("d") && Number(value) === most
           ? `: ${key} is too large, expected `
           : key.startsWith("g")

@@ -43,7 +43,7 @@ Deno.test("parseRecords() names file and line of what it cannot read", () => {
       caseLine({ time_ms: { median: "x" } }),
       /^TypeError: Cannot read a:1: time_ms.median is "x", expected number/,
     ],
-    [caseLine({ op: undefined }), /^TypeError: Cannot read a:1: op is undefined, expected/],
+    [caseLine({ op: undefined }), /^TypeError: Cannot read a:1: op is missing/],
   ];
   for (const [text, error] of refusals) assert.throws(() => parseRecords(text, "a"), error);
 });

@@ -141,6 +141,8 @@ export function readRecord<S extends v.GenericSchema>(
   throw new InputTypeError(
     path === "schema" && issue.received !== "undefined"
       ? `Cannot read ${where}: the record is of version ${issue.received}, this wgconv reads 1`
+      : issue.received === "undefined"
+      ? `Cannot read ${where}: ${path} is missing in the record`
       : `Cannot read ${where}: ${path} is ${issue.received}, expected ${issue.expected}`,
   );
 }
