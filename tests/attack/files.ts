@@ -8,6 +8,7 @@ import {
   writeNpy,
   writeNpz,
 } from "../../src/npy/mod.ts";
+import { npyBytes } from "../../src/npy/npy_bytes.ts";
 import { DTYPES } from "../../src/tensor/dtype.ts";
 import { fillTensor } from "../../src/tensor/fill.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
@@ -32,6 +33,12 @@ const HEADER_EDITS: readonly (readonly [RegExp, readonly string[]])[] = [
     "'descr': '<f4\u001b[31m'",
     "'descr': '|b1'",
     "'descr': '<i16'",
+    "'descr': '<V2'",
+    "'descr': '|V2'",
+    "'descr': 'bfloat16'",
+    "'descr': 'float32'",
+    "'descr': '?'",
+    "'descr': '<c8'",
   ]],
   [/'shape': \([^)]*\)/, [
     "'shape': ()",
@@ -87,6 +94,10 @@ function baseFiles(): Uint8Array[] {
     const shapes = [[], [0], [7], [3, 4], [2, 3, 1, 2]];
     return shapes.map((shape) => npyFile(fillTensor(dtype, shape, "integer", index)));
   });
+  const bf16 = [[], [3, 4]].map((shape) => {
+    const values = fillTensor("f32", shape, "normal", 1);
+    return new Uint8Array([...npyBytes(values, "bf16")].flatMap((piece) => [...piece]));
+  });
   const [first, second, third] = [made[3]!, made[9]!, made[17]!];
   const archives = [
     fixture("sample.npz"),
@@ -96,7 +107,7 @@ function baseFiles(): Uint8Array[] {
     // What inflates to a thousand times its size.
     zipSync({ "x.npy": npyFile(fillTensor("u8", [100_000], "constant", 1)) }, { level: 9, ...DAY }),
   ];
-  return [...numpy, ...made, ...archives, ...archives, ...archives];
+  return [...numpy, ...made, ...bf16, ...archives, ...archives, ...archives];
 }
 
 function npyFile({ dtype, shape, data }: Tensor): Uint8Array<ArrayBuffer> {
@@ -197,7 +208,7 @@ export const FILES: Attack = {
     };
     /** Holds what the program prints of a file that is refused. */
     const refusedByProgram = async (command: "info" | "convert", outcome: Outcome) => {
-      const args = ["tensor", command, path, ...(command === "convert" ? [copy] : [])];
+      const args = ["tensor", command, path, ...(command === "convert" ? [copy, "--force"] : [])];
       const ended = await runInProcess(args);
       holdEnded(ended, { args });
       if (command === "convert" && ended.code !== 2) {

@@ -1,15 +1,14 @@
-import { encodeNpyHeader } from "../../src/npy/mod.ts";
-import { fillTensor } from "../../src/tensor/fill.ts";
-import type { DType } from "../../src/tensor/dtype.ts";
+import { npyBytes } from "../../src/npy/npy_bytes.ts";
+import { fillForBf16, fillTensor } from "../../src/tensor/fill.ts";
+import type { FileDType } from "../../src/tensor/dtype.ts";
 import { zipSync } from "../../src/deps/fflate.ts";
 
-function npy(dtype: DType, shape: readonly number[], seed: number): Uint8Array<ArrayBuffer> {
-  const { data } = fillTensor(dtype, shape, dtype.startsWith("f") ? "uniform11" : "integer", seed);
-  const header = encodeNpyHeader(dtype, shape);
-  const bytes = new Uint8Array(header.length + data.byteLength);
-  bytes.set(header);
-  bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), header.length);
-  return bytes;
+function npy(dtype: FileDType, shape: readonly number[], seed: number): Uint8Array<ArrayBuffer> {
+  const made = dtype === "bf16"
+    ? fillForBf16(shape, "uniform11", seed)
+    : fillTensor(dtype, shape, dtype.startsWith("f") ? "uniform11" : "integer", seed);
+  const pieces = [...npyBytes(made, dtype === "bf16" ? dtype : undefined)];
+  return new Uint8Array(pieces.flatMap((piece) => [...piece]));
 }
 
 const ENVIRONMENT = {
@@ -151,6 +150,7 @@ export const SAMPLE_FILES: Readonly<Record<string, string | Uint8Array>> = {
   "a.npy": npy("f32", [5, 6], 5),
   "b.npy": npy("f32", [6, 7], 6),
   "i8.npy": npy("i8", [5, 6], 7),
+  "bf16.npy": npy("bf16", [5, 6], 8),
   "empty.npy": npy("f32", [0, 3], 8),
   "scalar.npy": npy("f64", [], 9),
   "limits.json": JSON.stringify({ maxBufferSize: 1e6 }),
