@@ -103,6 +103,7 @@ Deno.test("a pattern that matches nothing, and outputs that collide or are input
   };
   const out = ["--output", at("out")];
   await refused("x/*.npz", /: no \.npy or \.npz file matches\n$/, ...out);
+  await refused("x/*a*a*a*a*b.npy", /: \*a\*a\*a\*a\*b\.npy has more than 4 stars, /, ...out);
   await refused("x/*.npy", /: --output names the folder of the results\n$/);
   await refused(
     "x/*.npy",

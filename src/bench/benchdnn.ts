@@ -63,8 +63,9 @@ export function readTypes(text: string): Heeded<SuiteTypes> | undefined {
     const dtype = CONV_DTYPES.find((one) => one === input && one === filter);
     const results: readonly string[] = dtype === undefined ? [] : resultDtypes(dtype);
     const outDtype = (output ?? results[0]) as ConvOutDType;
-    // Results in i8 take a scale, which a suite does not say.
-    if (dtype === undefined || outDtype === "i8" || !results.includes(outDtype)) {
+    // Results in bytes take a scale, which a suite does not say.
+    const scaled = outDtype === "i8" || outDtype === "u8";
+    if (dtype === undefined || scaled || !results.includes(outDtype)) {
       unheeded.push(word);
     } else values.push({ dtype, ...(outDtype === results[0] ? {} : { outDtype }) });
   }

@@ -25,6 +25,11 @@ Deno.test("parseSuite() heeds benchdnn's --dir, --dt and tags for the problems b
     [`--dir=BWD_WB ${LAYER}`, ["bwd-filter - -"], ["the bias of BWD_WB (--dir)"]],
     [`--dt=f32 ${LAYER}`, ["- f32> -"], []],
     [`--dt=f16:f16:f32,s8:s8:s32 ${LAYER}`, ["- f16>f32,i8> -"], []],
+    [
+      `--dt=f32,s8:s8:s8,s8:s8:u8,u8:s8:s32 ${LAYER}`,
+      ["- f32> -"],
+      ["s8:s8:s8 (--dt)", "s8:s8:u8 (--dt)", "u8:s8:s32 (--dt)"],
+    ],
     [`--dt=f32,bf16 ${LAYER}`, ["- f32> -"], ["bf16 (--dt)"]],
     [
       `--dt=bf16 ${LAYER} ${LAYER} --dt=f16 ${LAYER}`,

@@ -41,6 +41,9 @@ interface FailedFile extends FilePair {
   readonly exit_code: number;
 }
 
+/** Stars in one name of a pattern: each more multiplies the ways in which a name may match. */
+const MOST_STARS = 4;
+
 /** Tensors up to this are read while the file before is computed. */
 const AHEAD_BYTES = 256 * 2 ** 20;
 
@@ -48,7 +51,7 @@ const AHEAD_BYTES = 256 * 2 ** 20;
  * The files that a pattern such as `frames/*.npy` in place of the input, or of bwd-data's gradient, stands for; undefined
  * where there is no pattern. Results keep the folders below the pattern's.
  *
- * @throws {TypeError} where no file matches, two results would have one name, one would be an input, or there is no folder for them.
+ * @throws {TypeError} where no file matches or a name has too many stars, two results would have one name, one would be an input, or there is no folder for them.
  */
 export async function filesOfPattern(options: ConvOptions): Promise<ManyFiles | undefined> {
   const option = options.op === "bwd-data" ? "gradOutput" : "input";
@@ -57,6 +60,12 @@ export async function filesOfPattern(options: ConvOptions): Promise<ManyFiles | 
   if (options.op === "bwd-filter") {
     throw new InputTypeError(
       `Cannot convolve ${pattern}: bwd-filter takes one file, patterns are for fwd and bwd-data`,
+    );
+  }
+  const starry = pattern.split(/[/\\]/).find((name) => name.split("*").length - 1 > MOST_STARS);
+  if (starry !== undefined) {
+    throw new InputTypeError(
+      `Cannot convolve ${pattern}: ${starry} has more than ${MOST_STARS} stars, fewer would match in less than hours`,
     );
   }
   const { output: folder } = options;

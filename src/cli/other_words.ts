@@ -133,7 +133,7 @@ const NOT_HERE: Readonly<Record<string, string>> = {
   bf16: "bf16 is not computed in, f32 holds all its values",
   f64: "f64 is of wgconv gemm alone, checks are in FP64 whatever the type",
   tf32: "tf32 is not computed in, --math f16x3 multiplies f32 on matrix units",
-  u8: "u8 is not computed in here",
+  u8: "--dtype i8 takes files of u8 as they are",
   fft: "there is no FFT algorithm, auto takes the fastest there is",
   relu6: "relu6 is not computed here, and relu has no upper bound",
   elu: "elu is not computed here",

@@ -26,6 +26,7 @@ Deno.test("meant() says what is not here, and never something that is only spelt
     ["relu6", ["none", "relu"], /^; relu6 is not computed here/],
     ["elu", ["relu", "gelu"], /^; elu is not computed here/],
     ["hwio", LAYOUTS, /^, rsck is a --filter-layout$/],
+    ["uint8", ["f32", "f16", "i8"], /^; --dtype i8 takes files of u8/],
     ["fft", ["direct"], /^; there is no FFT/],
   ];
   for (const [word, choices, said] of words) assert.match(meant(word, choices), said);
