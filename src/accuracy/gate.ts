@@ -7,17 +7,17 @@ import type { Yardstick } from "./yardstick.ts";
 
 /** What was allowed, and what stood out. Figures are over what simulated arithmetic typically shows. */
 export interface Judgement {
-  /** Whether nothing is beyond its limit. */
-  readonly verdict: "pass" | "fail";
-  /** Each reason of a failure, as a clause that can follow another. */
+  /** Whether nothing is beyond its limit; `none` where nothing can be said. */
+  readonly verdict: "pass" | "fail" | "none";
+  /** Each reason of a failure, or why nothing can be said, as a clause that can follow another. */
   readonly reasons: readonly string[];
-  /** What should be known of results that pass, likewise: infinities that are right, as the dtype holds nothing larger. */
+  /** What should be known of results that pass, likewise: infinities that are right, outputs too small to be seen. */
   readonly notes: readonly string[];
   /** The largest error over its scale that was allowed. */
   readonly bound_limit: number;
   /** The 99.9th percentile of simulated errors over their scales. */
   readonly bound_typical: number;
-  /** The relative L2 error that was allowed. */
+  /** The relative L2 error that was allowed; infinite where references are all 0, and none can be measured. */
   readonly rel_l2_limit: number;
   /** The relative L2 error of simulated arithmetic. */
   readonly rel_l2_typical: number;
@@ -51,6 +51,11 @@ const MOST = 3.8;
 const CLOSER = { outputs: 12, channels: 32, groups: 48, members: 1024 };
 /** Smaller groups say less than their outputs one by one. */
 const LEAST_GROUP = 32;
+/** The share of outputs too small to be seen from which on it is said. */
+const TINY_SHARE = 0.01;
+
+/** Why a result without an element has no verdict. */
+export const EMPTY_RESULT = "the result is empty";
 
 /** What an RMS of `count` independent errors may reach, over the simulated one. */
 export function rmsLimit(errors: ErrorStatistics, count: number): number {
@@ -95,9 +100,9 @@ export function judge(
   precision: Precision,
   { closerFrom = 1, mostTypical = Infinity }: JudgeOptions = {},
 ): Judgement {
-  const { report, overflow, scaleNorm, effective, normalError } = measured;
+  const { report, overflow, effective, normalError } = measured;
   const reasons: string[] = [];
-  const notes = overflow.count === 0 ? [] : [overflowText(overflow, report.checked, precision)];
+  const notes = notesOf(measured, precision);
   const compared = report.checked - report.nan - report.inf - report.mismatched;
   if (report.mismatched > 0) {
     const things = report.mismatched === 1 ? "output is" : "outputs are";
@@ -107,12 +112,10 @@ export function judge(
     );
   } else if (compared <= 0 && overflow.count > 0) {
     reasons.push(...notes);
-  } else if (compared <= 0) {
-    reasons.push("no finite output was checked");
   }
   let ofLimit = reasons.length > 0 ? Infinity : 0;
   const within = (value: number, limit: number) => {
-    if (value > 0) ofLimit = Math.max(ofLimit, value / limit);
+    ofLimit = Math.max(ofLimit, shareOf(value, limit));
     return value <= limit;
   };
   const above = (what: string, value: number, limit: number) => {
@@ -121,7 +124,7 @@ export function judge(
   const { sample } = yardstick;
   const exact = sample.rms === 0;
 
-  const { groups, relL2 } = measured;
+  const { groups, weightedRms } = measured;
   const single = singleLimit(measured, yardstick, closerFrom);
   if (report.mismatched === 0) {
     if (single.offender === undefined) ofLimit = Math.max(ofLimit, single.ofLimit);
@@ -129,7 +132,7 @@ export function judge(
   }
 
   // Over what data's norm is made of, as the ceiling is: a result that cancels has larger errors over its own.
-  const typical = relL2 > 0 ? sample.rms * scaleNorm * normalError / relL2 : 0;
+  const typical = normalError > 0 ? sample.rms * measured.scaleShare : 0;
   if (reasons.length === 0 && !within(typical, mostTypical)) {
     reasons.push(
       `transformed data in half the bytes errs by ${figure(typical)} of this data, above ` +
@@ -137,11 +140,11 @@ export function judge(
     );
   }
 
-  let allowed = exact ? 0 : rmsLimit(sample, effective) * sample.rms * scaleNorm;
-  if (exact && relL2 > 0 && reasons.length === 0) {
+  let allowed = exact ? 0 : rmsLimit(sample, effective) * sample.rms;
+  if (exact && weightedRms > 0 && reasons.length === 0) {
     const share = erringShare(yardstick, measured.erring(CLOSER.members), closerFrom);
-    allowed = share === 0 ? relL2 : relL2 / share;
-  } else if (relL2 > closerFrom * allowed && reasons.length === 0) {
+    allowed = share === 0 ? weightedRms : weightedRms / share;
+  } else if (weightedRms > closerFrom * allowed && reasons.length === 0) {
     // The sample may have missed the few outputs that most of the data's energy is in.
     const members = measured.weighty(CLOSER.members);
     const count = Math.min(effective, differentErrors(members));
@@ -150,17 +153,24 @@ export function judge(
       lookCloser(
         yardstick,
         members,
-        relL2,
+        weightedRms,
         closerFrom,
         {
-          own: (own) => rmsLimit(own, count) * own.rms * scaleNorm,
-          orders: (each) => rmsLimitOfOrders(each, sample, count) * scaleNorm,
-          most: mostOfOrders(sample, count) * scaleNorm,
+          own: (own) => rmsLimit(own, count) * own.rms,
+          orders: (each) => rmsLimitOfOrders(each, sample, count),
+          most: mostOfOrders(sample, count),
         },
       ),
     );
   }
-  above("relative L2 error", relL2, allowed);
+  if (!within(weightedRms, allowed)) {
+    const relative = relativeLimit(allowed, measured);
+    reasons.push(
+      Number.isFinite(measured.relL2)
+        ? `relative L2 error ${figure(measured.relL2)} is above ${figure(relative)}`
+        : `RMS error over its scale ${figure(weightedRms)} is above ${figure(allowed)}`,
+    );
+  }
   if (precision.result !== "i32") {
     above("error over the data's norm", normalError, ERROR_CEILING[precision.result]);
   }
@@ -205,19 +215,64 @@ export function judge(
       }
     }
   }
+  const unsaid = reasons.length > 0 ? [] : untested(measured, sample);
   return {
-    verdict: reasons.length === 0 ? "pass" : "fail",
-    reasons,
-    notes: reasons.length === 0 ? notes : [],
+    verdict: reasons.length > 0 ? "fail" : unsaid.length > 0 ? "none" : "pass",
+    reasons: [...reasons, ...unsaid],
+    notes: reasons.length + unsaid.length === 0 ? notes : [],
     bound_limit: single.limit,
     bound_typical: sample.typical,
-    rel_l2_limit: allowed,
-    rel_l2_typical: exact ? 0 : sample.rms * scaleNorm,
+    rel_l2_limit: relativeLimit(allowed, measured),
+    rel_l2_typical: relativeLimit(sample.rms, measured),
     worst_group: worst?.name ?? null,
     group_rms: worst === undefined || exact ? 0 : worst.rms / sample.rms,
     group_rms_limit: groupLimit,
     of_limit: ofLimit,
   };
+}
+
+/** Why nothing can be said of results that show no fault; empty where something can. */
+function untested({ report, unbounded }: Measured, sample: ErrorStatistics): string[] {
+  const { checked, total, nan } = report;
+  if (total === 0) return [EMPTY_RESULT];
+  if (checked === 0) return ["no output was compared"];
+  if (nan === checked) return ["every output is NaN, as the reference's are: nothing was compared"];
+  if (unbounded > 0) {
+    return [`no bound is known of ${unbounded} of ${checked} outputs: their Σ|a||b| is not finite`];
+  }
+  return Number.isFinite(sample.rms) && Number.isFinite(sample.typical)
+    ? []
+    : ["no bound is known: errors of simulated arithmetic are not finite"];
+}
+
+/** What should be known of results that pass. */
+function notesOf({ report, overflow, tiny }: Measured, precision: Precision): string[] {
+  const { checked, nan, inf, mismatched } = report;
+  const finite = checked - nan - inf - mismatched;
+  const notes: string[] = [];
+  if (overflow.count > 0) notes.push(overflowText(overflow, checked, precision));
+  else if (finite <= 0) {
+    notes.push(`no output is finite: ${inf} infinite and ${nan} NaN are as in the reference`);
+  }
+  if (tiny.count > TINY_SHARE * finite) {
+    notes.push(
+      `${tiny.count} of ${checked} outputs are hardly checked: up to ${figure(tiny.below)} ` +
+        `${precision.result} rounds or flushes them, and a zero in their place passes`,
+    );
+  }
+  return notes;
+}
+
+/** A limit of the RMS of errors over their scales as one of the relative L2 error, of all errors or of 0 where that is it. */
+function relativeLimit(limit: number, { relL2, weightedRms, scaleNorm }: Measured): number {
+  return limit === 0 ? 0 : limit === weightedRms ? relL2 : limit * scaleNorm;
+}
+
+/** What a value is of its limit: 1 at most where it is within it, even where both are infinite. */
+function shareOf(value: number, limit: number): number {
+  if (value === 0) return 0;
+  const share = value / limit;
+  return Number.isNaN(share) ? (value <= limit ? 1 : Infinity) : share;
 }
 
 /** Names what overflowed, and why: finite sums that the results' dtype cannot hold. */
@@ -249,7 +304,7 @@ function erringShare(
     closerFrom,
     { own: (own) => rmsLimit(own, count) * own.rms, orders: ordersLimit },
   );
-  return rms / limit;
+  return shareOf(rms, limit);
 }
 
 /** What some outputs may reach. */
@@ -283,6 +338,7 @@ function lookCloser(
 
 /** What an RMS may reach that was simulated in several orders: {@linkcode rmsLimit} with the deviation they show. */
 function ordersLimit(each: readonly ErrorStatistics[]): number {
+  if (each.length === 0) return 0;
   const mean = (of: (one: ErrorStatistics) => number) =>
     each.reduce((sum, one) => sum + of(one), 0) / each.length;
   const average = mean(({ rms }) => rms);
@@ -336,7 +392,7 @@ function singleLimit(
       closerFrom,
       { own: (own) => OWN * (error === undefined ? own.largest : own.largestError) },
     );
-    return value / allowed;
+    return shareOf(value, allowed);
   };
   const rows = groups.filter(({ isRow, largest }) => isRow && largest > usual)
     .sort((a, b) => b.largest - a.largest);
@@ -350,7 +406,7 @@ function singleLimit(
     });
     const allowed = Math.max(limit, closer);
     const answers = Math.min(allowed, most);
-    let share = row.largest / allowed;
+    let share = shareOf(row.largest, allowed);
     if (row.largest > answers) {
       const outlier = outliers.find(({ index }) => index === row.largestIndex);
       share = alone(row.largestIndex, row.largest, outlier?.error);

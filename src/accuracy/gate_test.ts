@@ -27,10 +27,28 @@ function measured(got: readonly number[], values: readonly number[], precision =
   return measureAccuracy(got, reference, { strides: [got.length, got.length, 1], precision });
 }
 
-Deno.test("judge() fails where nothing was checked", () => {
-  for (const value of [[], [NaN]]) {
-    const { verdict, reasons } = judge(measured(value, value), yardstick(), F32);
-    assert.deepEqual([verdict, reasons], ["fail", ["no finite output was checked"]]);
+Deno.test("judge() says nothing where nothing was compared, and finds what is NaN by itself", () => {
+  const of = (got: readonly number[], values: readonly number[]) => {
+    const { verdict, reasons } = judge(measured(got, values), yardstick(), F32);
+    return [verdict, reasons.join()];
+  };
+  assert.deepEqual(of([], []), ["none", "the result is empty"]);
+  const nothing = "every output is NaN, as the reference's are: nothing was compared";
+  assert.deepEqual(of([NaN, NaN], [NaN, NaN]), ["none", nothing]);
+  for (const wrong of [[NaN, 1], [NaN, Infinity], [1, 1]]) {
+    assert.equal(of(wrong, [NaN, NaN])[0], "fail");
+    assert.equal(of([NaN, NaN], wrong)[0], "fail");
+  }
+});
+
+Deno.test("judge() compares infinities, and says where nothing else was", () => {
+  const right = judge(measured([Infinity, NaN], [Infinity, NaN]), yardstick(), F32);
+  assert.deepEqual([right.verdict, right.reasons], ["pass", []]);
+  assert.deepEqual(right.notes, [
+    "no output is finite: 1 infinite and 1 NaN are as in the reference",
+  ]);
+  for (const wrong of [-Infinity, NaN, 3e38, 0]) {
+    assert.equal(judge(measured([wrong, NaN], [Infinity, NaN]), yardstick(), F32).verdict, "fail");
   }
 });
 
@@ -185,7 +203,7 @@ function holdLimit(
 const RMS_LOOKS: readonly [string, (rms: number, independent?: number) => Measured, RegExp][] = [
   [
     "the whole result",
-    (rms, independent = 1e9) => found({ relL2: rms, effective: independent }),
+    (rms, independent = 1e9) => found({ relL2: rms, weightedRms: rms, effective: independent }),
     /^relative L2 error/,
   ],
   [

@@ -50,8 +50,10 @@ export interface GroupMember {
 
 /** Errors over their scales, put together. */
 export interface ErrorSums {
-  /** ‖y − ref‖ / ‖ref‖; 0 where both are 0. */
+  /** ‖y − ref‖ / ‖ref‖; 0 where both are 0, infinite where only the reference is 0. */
   readonly relL2: number;
+  /** √(Σ error² / Σ scale²): the RMS of error over scale, each weighted by its scale. 0 where both are 0. */
+  readonly weightedRms: number;
   /** Errors by group. */
   readonly groups: readonly ErrorGroup[];
 }
@@ -62,10 +64,16 @@ export interface Measured extends ErrorSums {
   readonly report: AccuracyReport;
   /** Infinite results whose reference is finite, but beyond their dtype's range. */
   readonly overflow: { readonly count: number; /** |ref| */ readonly largest: number };
+  /** Outputs, 0 itself not counted, that a zero may stand for: they are no larger than what rounding and flushing take. */
+  readonly tiny: { readonly count: number; readonly below: number };
+  /** Outputs whose scale is not finite: nothing can be said of their errors. */
+  readonly unbounded: number;
   /** The largest ratios, largest first; all where there are few. */
   readonly outliers: readonly Outlier[];
-  /** √(Σ scale²) / ‖ref‖: a relative L2 error is the RMS of error over scale times this. */
+  /** √(Σ scale²) / ‖ref‖: a relative L2 error is the RMS of error over scale times this; infinite where ‖ref‖ is 0. */
   readonly scaleNorm: number;
+  /** √(Σ scale²) / max(‖ref‖, ‖Σ|a||b|‖ / √L) */
+  readonly scaleShare: number;
   /** (Σ scale²)² / Σ scale⁴: as many outputs of one scale say as much of the relative L2 error. */
   readonly effective: number;
   /** ‖y − ref‖ / max(‖ref‖, ‖Σ|a||b|‖ / √L). */
@@ -109,7 +117,8 @@ export function measureAccuracy(
   // Squares of f64 leave its range where the numbers do not.
   const norm = normalizer(values, magnitudes);
   const overflow = { count: 0, largest: 0 };
-  let magnitudeSquares = 0, scaleSquares = 0, scaleFourths = 0;
+  const tiny = { count: 0, below: smallestSeen(options) };
+  let magnitudeSquares = 0, scaleSquares = 0, scaleFourths = 0, unbounded = 0;
   const sums = errorSums(shape, grouping, norm);
   const compare = comparison(got, reference, options);
   compare((at, index, y, ref, error, scale, magnitude) => {
@@ -127,6 +136,11 @@ export function measureAccuracy(
       return;
     }
     counts.finite++;
+    if (ref !== 0 && Math.abs(ref) <= tiny.below) tiny.count++;
+    if (!Number.isFinite(scale)) {
+      unbounded++;
+      return;
+    }
     const size = Math.abs(error);
     const ratio = ratioOf(error, scale);
     sums.add(at, index, ref, error, ratio);
@@ -151,6 +165,11 @@ export function measureAccuracy(
   const some = counts.relative > 0;
   const outliers = worst.list();
   const { relL2, groups, errorSquares, refSquares } = sums.done();
+  const normSquares = Math.max(
+    refSquares,
+    magnitudeSquares / Math.max(1, accumulationLength),
+    counts.finite * (coarsest(options.precision) * norm) ** 2,
+  );
   const report: AccuracyReport = {
     mare: some ? relSum / counts.relative : null,
     median_rel: relative.at(0.5),
@@ -176,20 +195,16 @@ export function measureAccuracy(
   return {
     report,
     overflow,
+    tiny,
+    unbounded,
     relL2,
+    weightedRms: quotient(errorSquares, scaleSquares, 0),
     outliers,
     groups,
     scaleNorm: quotient(scaleSquares, refSquares, 0),
+    scaleShare: quotient(scaleSquares, normSquares, 0),
     effective: scaleFourths === 0 ? 0 : scaleSquares * scaleSquares / scaleFourths,
-    normalError: quotient(
-      errorSquares,
-      Math.max(
-        refSquares,
-        magnitudeSquares / Math.max(1, accumulationLength),
-        counts.finite * (coarsest(options.precision) * norm) ** 2,
-      ),
-      0,
-    ),
+    normalError: quotient(errorSquares, normSquares, 0),
     members: (group, count) => spread(({ at }) => group.has(at), count),
     erring: (count, group) =>
       spread(({ at, error }) => error !== 0 && (group === undefined || group.has(at)), count),
@@ -227,6 +242,20 @@ function ratioOf(error: number, scale: number): number {
   return error === 0 ? 0 : Math.abs(error) / scale;
 }
 
+/** What errors are reduced by before they count: what a GPU may flush of so many products. */
+function flushed({ precision, accumulationLength = 1 }: MeasureOptions): number {
+  return 2 * Math.max(1, accumulationLength) * precision.smallestNormal;
+}
+
+/** Roundings of f16's least place that a single output may usually be off by. */
+const HALF_ROUNDINGS = 8;
+
+/** The size up to which a zero in place of an output passes, whatever it is summed from. */
+function smallestSeen(options: MeasureOptions): number {
+  const least = options.precision.result === "f16" ? HALF_ROUNDINGS * 2 ** -25 : 0;
+  return Math.max(flushed(options), least);
+}
+
 /** Below it the last place of results is coarse by itself: f16's 2⁻²⁴ is a thirtieth of it. */
 function coarsest({ result }: Precision): number {
   return result === "f16" ? 2 ** -19 : 0;
@@ -247,10 +276,11 @@ type Visit = (
 function comparison(
   got: ArrayLike<number>,
   reference: ReferenceResult,
-  { strides, precision, accumulationLength = 1, activation = "none", floors }: MeasureOptions,
+  options: MeasureOptions,
 ): (visit: Visit) => void {
+  const { strides, precision, activation = "none", floors } = options;
   const { shape, values, magnitudes, rests, indices } = reference;
-  const flushed = 2 * Math.max(1, accumulationLength) * precision.smallestNormal;
+  const unseen = flushed(options);
   // Activations are computed in f32, or f64.
   const unit = precision.result === "f64" ? 2 ** -53 : 2 ** -24;
   return (visit) => {
@@ -268,7 +298,7 @@ function comparison(
       const signed = (y - ref) - (rests?.[i] ?? 0);
       const magnitude = Math.max(magnitudes[i]!, floors?.(index) ?? 0);
       const own = unit * activationError(activation, ref, magnitudes[i]!);
-      const error = Math.sign(signed) * Math.max(0, Math.abs(signed) - flushed - own);
+      const error = Math.sign(signed) * Math.max(0, Math.abs(signed) - unseen - own);
       visit(place.at, index, y, ref, error, errorScale(precision, magnitude, ref), magnitude);
     }
   };

@@ -1,7 +1,14 @@
 export { compareTensors } from "./compare.ts";
 export type { ResultTiles } from "../problem/result_tiles.ts";
 export type { Floors } from "./floors.ts";
-export { judge, type Judgement, type JudgeOptions, rmsLimit, typicalRms } from "./gate.ts";
+export {
+  EMPTY_RESULT,
+  judge,
+  type Judgement,
+  type JudgeOptions,
+  rmsLimit,
+  typicalRms,
+} from "./gate.ts";
 export type { ErrorGroup, Grouping } from "./groups.ts";
 export {
   type ErrorSums,

@@ -23,7 +23,7 @@ export interface AccuracyReport {
   readonly max_rel: number | null;
   /** Largest |y − ref| in units of float32's last place at ref. */
   readonly max_ulp: number | null;
-  /** ‖y − ref‖ / ‖ref‖; 0 where both are 0. */
+  /** ‖y − ref‖ / ‖ref‖; 0 where both are 0, infinite where only the reference is 0. */
   readonly rel_l2: number;
   /** Largest |y − ref| over its scale, u · Σ|a||b| but for f16 results (`errorScale`). */
   readonly max_bound_ratio: number;

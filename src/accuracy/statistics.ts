@@ -38,14 +38,16 @@ export function errorStatistics(
   const count = ratios.length;
   if (count === 0) return NO_ERRORS;
   const sizes = Float64Array.from(ratios, Math.abs).sort();
+  const largest = sizes[count - 1]!;
+  // Squares of the sizes themselves may leave the range of doubles.
+  const unit = largest > 0 ? largest : 1;
   let second = 0, fourth = 0;
   for (let i = 0; i < count; i++) {
-    const power = sizes[i]! * sizes[i]!;
+    const power = (sizes[i]! / unit) ** 2;
     second += power;
     fourth += power * power;
   }
-  const largest = sizes[count - 1]!;
-  const rms = Math.sqrt(second / count);
+  const rms = unit * Math.sqrt(second / count);
   const rank = Math.ceil(0.999 * count) - 1;
   return {
     count,
@@ -53,8 +55,7 @@ export function errorStatistics(
     // Few errors show less of their tail; a normal one has its 99.9th percentile at 3.29.
     typical: Math.max(sizes[rank]!, count < 1000 ? Math.min(3.29 * rms, 1.5 * largest) : 0),
     largest,
-    // Squares of tiny errors may leave the range of doubles.
-    kurtosis: second * second === 0 ? 3 : Math.max(1, fourth * count / (second * second)),
+    kurtosis: second === 0 ? 3 : Math.max(1, fourth * count / (second * second)),
     ...others,
   };
 }

@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
-import type { CaseRecord } from "../report/record.ts";
+import { type CaseRecord, isUnproved } from "../report/record.ts";
 import { type Baseline, baselineCase, baselineKey, regressions } from "./baseline.ts";
 import type { Executor } from "../run/executor.ts";
 import { defaultFill } from "../run/operands.ts";
@@ -11,9 +11,9 @@ import { runSuite } from "./run_suite.ts";
 
 /**
  * `pass`; `new`: passes, and the baseline does not have it; `regressed`: passes the gate, but was more exact;
- * `fail`: does not pass the gate; `error`: did not run to its end.
+ * `fail`: does not pass the gate; `error`: did not run to its end; `empty`: has no result to be checked.
  */
-export type CheckStatus = "pass" | "new" | "regressed" | "fail" | "error";
+export type CheckStatus = "pass" | "new" | "regressed" | "fail" | "error" | "empty";
 
 /** What became of one case of a check. */
 export interface CheckResult {
@@ -93,7 +93,8 @@ function verdictOf(
   const key = baselineKey(record);
   const { verdict, accuracy, message } = record;
   if (verdict === "error") return { key, status: "error", reasons: [message ?? "did not run"] };
-  if (verdict === "fail") return { key, status: "fail", reasons: [message ?? "wrong"] };
+  if (isUnproved(record)) return { key, status: "fail", reasons: [message ?? "wrong"] };
+  if (verdict === "none") return { key, status: "empty", reasons: [message ?? "not checked"] };
   const was = baseline?.cases[key];
   if (accuracy === null || baseline === undefined) return { key, status: "pass", reasons: [] };
   if (was === undefined) return { key, status: "new", reasons: [] };

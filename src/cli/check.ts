@@ -232,7 +232,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
         );
         await writes.attempt(() => writeOutput(junit, (write) => write(xml)));
       }
-      const ran = results.some(({ status }) => status !== "error");
+      const ran = results.some(({ status }) => status !== "error" && status !== "empty");
       const updating = options.update === true && ran;
       if (updating) {
         await writes.attempt(() => updateBaseline(options, plan, results, adapter, out.line));
@@ -261,7 +261,7 @@ export function checkExitCode(
 ): number {
   const has = (...statuses: CheckResult["status"][]) =>
     results.some(({ status }) => statuses.includes(status));
-  if (results.every(({ status }) => status === "error")) return EXIT.usage;
+  if (!has("pass", "new", "regressed", "fail")) return EXIT.usage;
   if (has("fail") || missing.length > 0) return EXIT.accuracy;
   if (has("regressed") && !updating) return EXIT.accuracy;
   return has("error") ? EXIT.internal : EXIT.ok;

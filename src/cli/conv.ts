@@ -1,6 +1,7 @@
 import { CPU_HEEDS, refuseOptions, refuseWords } from "./values.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { proveRoom } from "../npy/write.ts";
+import { isUnproved } from "../report/record.ts";
 import { defaultFill } from "../run/operands.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { timeline } from "../run/timeline.ts";
@@ -75,7 +76,7 @@ export function convCommand() {
       printCase(record, options);
       await writes.attempt(async () => await written);
       printTimings(timings(), options);
-      writes.conclude(record.verdict === "fail" ? EXIT.accuracy : EXIT.ok);
+      writes.conclude(isUnproved(record) ? EXIT.accuracy : EXIT.ok);
     });
 }
 

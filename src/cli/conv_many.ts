@@ -5,6 +5,7 @@ import { EXIT, exitCodeOf, InputTypeError } from "../errors.ts";
 import { refuseWrite } from "../npy/atomic_write.ts";
 import { openNpy, writeNpy, writeOutput } from "../npy/mod.ts";
 import { formatMilliseconds } from "../report/format.ts";
+import { isUnproved, verdictWord } from "../report/record.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import type { Executor } from "../run/executor.ts";
 import { tensor } from "../tensor/tensor.ts";
@@ -172,15 +173,16 @@ export async function convFiles(
         using opened = await opening;
         const { record } = await convolveFile(opened, pair, device, options);
         const { verdict, message = "" } = record;
-        if (verdict === "fail") {
+        const why = isUnproved(record) ? `${verdictWord(verdict)}: ${message}` : undefined;
+        if (why !== undefined) {
           failures.push({ ...pair, message, exit_code: EXIT.accuracy });
-          sayFailed(`fail: ${pair.input}: ${message}`);
+          sayFailed(`${verdictWord(verdict)}: ${pair.input}: ${message}`);
         }
         out.line(
           options.json
             ? JSON.stringify({ ...record, ...pair })
             : `${pair.input}  ${formatMilliseconds(record.time_ms!.median)}  ${
-              verdict === "fail" ? `fail: ${message}` : `${verdict}  ${pair.output}`
+              why ?? `${verdict}  ${pair.output}`
             }`,
         );
       } catch (error) {
@@ -281,7 +283,7 @@ async function convolveFile(
   const source = { files: opened.files, fill: "uniform01", seed, ...scaled } as const;
   const computation = { subject, source, algorithm, planning, executor };
   const done = await computeConv(asked, computation, { ...options, output, runs: 1 });
-  const passed = done.record.verdict !== "fail";
+  const passed = !isUnproved(done.record);
   if (done.result === undefined) {
     if (!passed) await Deno.remove(output);
   } else if (passed) {

@@ -3,6 +3,7 @@ import { readGemmSuite } from "../bench/suite_files.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { proveRoom } from "../npy/write.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
+import { isUnproved } from "../report/record.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
 import type { RunOptions } from "../run/run_group.ts";
 import { timeline } from "../run/timeline.ts";
@@ -73,7 +74,7 @@ export function gemmCommand() {
     printCase(record, options);
     await writes.attempt(async () => await written);
     printTimings(timings(), options);
-    writes.conclude(record.verdict === "fail" ? EXIT.accuracy : EXIT.ok);
+    writes.conclude(isUnproved(record) ? EXIT.accuracy : EXIT.ok);
   });
 }
 

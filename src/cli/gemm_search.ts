@@ -3,7 +3,7 @@ import { EXIT, InputRangeError } from "../errors.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
 import { environmentRecord } from "../report/environment.ts";
 import { formatMilliseconds } from "../report/format.ts";
-import type { TuningRecord } from "../report/record.ts";
+import { type TuningRecord, verdictWord } from "../report/record.ts";
 import { textTable } from "../report/table.ts";
 import { gpuPlanning } from "../run/executor.ts";
 import { gemmSubject, printEpilogue } from "../run/gemm_subject.ts";
@@ -55,13 +55,15 @@ export async function searchPolicies(
   out.line(`problem     gemm ${[printGemm(problem), printEpilogue(problem)].join(" ").trimEnd()}`);
   out.line(`device      ${executor.device.adapter} (${backend})`);
   out.line(rankingTable(ranking, terminalColumns(stream)));
-  for (const { policy, splits, verdict, message } of ranking) {
-    if (verdict !== "fail") continue;
-    const line = `fail: ${policy} with ${splits} splits: ${message}`;
+  const unproved = ranking.filter(({ verdict, max_bound_ratio }) =>
+    verdict === "fail" || (verdict === "none" && max_bound_ratio !== null)
+  );
+  for (const { policy, splits, verdict, message } of unproved) {
+    const line = `${verdictWord(verdict)}: ${policy} with ${splits} splits: ${message}`;
     out.message(line);
     sayFailed(line);
   }
-  writes.conclude(ranking.some(({ verdict }) => verdict === "fail") ? EXIT.accuracy : EXIT.ok);
+  writes.conclude(unproved.length > 0 ? EXIT.accuracy : EXIT.ok);
 }
 
 /** Candidates as a table, fastest first; the planner's choice has a star. */

@@ -11,7 +11,7 @@ import type { Backend } from "../gpu/provider.ts";
 import type { CaseTableOptions, ComingCase } from "../report/case_table.ts";
 import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
 import { networkTotals } from "../report/totals.ts";
-import type { CaseRecord } from "../report/record.ts";
+import { isUnproved } from "../report/record.ts";
 import type { ReadCase } from "../report/record_schema.ts";
 import { cpuExecutor, type Executor } from "../run/executor.ts";
 import type { RunGroup, RunHooks, RunOptions } from "../run/run_group.ts";
@@ -184,10 +184,15 @@ export function comingCases(groups: readonly RunGroup[]): ComingCase[] {
   });
 }
 
-/** The exit code of a run: a wrong result, nothing that ran, or a case that did not, never is a success. */
-export function casesExitCode(cases: readonly Pick<CaseRecord, "verdict">[]): number {
-  if (cases.some(({ verdict }) => verdict === "fail")) return EXIT.accuracy;
+/**
+ * The exit code of a run: a wrong result, nothing that ran (an empty result takes no run), or a case that did not, never is a
+ * success.
+ */
+export function casesExitCode(
+  cases: readonly Pick<ReadCase, "verdict" | "accuracy" | "time_ms">[],
+): number {
+  if (cases.some(isUnproved)) return EXIT.accuracy;
+  if (cases.every(({ time_ms }) => time_ms === null)) return EXIT.usage;
   const errors = cases.filter(({ verdict }) => verdict === "error").length;
-  if (errors === cases.length) return EXIT.usage;
   return errors > 0 ? EXIT.internal : EXIT.ok;
 }

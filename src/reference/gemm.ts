@@ -4,7 +4,7 @@ import { elementCount } from "../tensor/tensor.ts";
 import { activate } from "./activate.ts";
 import { addTo, type DoubleDouble, productError, sumError, times } from "./double_double.ts";
 import { checkGemmOperands, gemmConv, type GemmInputs, summedProduct } from "./gemm_conv.ts";
-import { activationScale, referenceConv, type ReferenceResult } from "./reference.ts";
+import { activatedMagnitude, referenceConv, type ReferenceResult } from "./reference.ts";
 
 export type { GemmInputs } from "./gemm_conv.ts";
 
@@ -28,7 +28,7 @@ export interface GemmReferenceOptions {
 
 /**
  * Computes a product in double precision on the CPU. Its shape is [batch, m, n]; magnitudes are
- * |α|·Σ|a||b| + |β·C| + |bias| + |residual|.
+ * |α|·Σ|a||b| + |β·C| + |bias| + |residual|. An alpha of 0 reads no A and B, a beta of 0 no C.
  *
  * @throws {TypeError} if an operand is missing or of another size.
  * @throws {RangeError} if a result of integers leaves 32 bits.
@@ -140,17 +140,26 @@ function finished(
     const own = beta === 0 ? 0 : c![place]!;
     const shift = problem.bias === "none" ? 0 : bias![problem.bias === "row" ? row : column]!;
     const skip = problem.residual ? residual![place]! : 0;
-    const value = activate(activation, combine(alpha, values[i]!, beta, own, shift));
+    const argument = combine(alpha, values[i]!, beta, own, shift);
+    const value = activate(activation, argument);
     values[i] = add(value, skip);
     if (integers && Number.isNaN(values[i])) {
       throw new InputRangeError(
         `Cannot multiply: result [${row}, ${column}] is beyond the 32 bits that i8 products make`,
       );
     }
-    magnitudes[i] = Math.abs(alpha) * magnitudes[i]! + Math.abs(beta * own) + Math.abs(shift) +
-      activationScale(activation, value) + Math.abs(skip);
+    const magnitude = Math.abs(alpha) * magnitudes[i]! + Math.abs(beta * own) + Math.abs(shift);
+    magnitudes[i] = activatedMagnitude(activation, { argument, value, magnitude, skip });
   }
   return { ...(places ? { indices: places } : {}), values, magnitudes, shape: [] };
+}
+
+/** A sum with all that follows it. */
+interface FinishedSum extends DoubleDouble {
+  /** What the activation was taken of. */
+  readonly argument: number;
+  /** Its value, before the residual. */
+  readonly active: number;
 }
 
 /** What follows an exact sum: α·sum + β·c + bias, its activation, and the residual. */
@@ -160,19 +169,18 @@ export function finishExact(
   own: number,
   shift: number,
   skip: number,
-): DoubleDouble & { /** The activation's value, before the residual. */ readonly active: number } {
+): FinishedSum {
   let exact = alpha === 1 ? sum : times(sum, alpha);
   if (own !== 0) {
     const product = beta * own;
     exact = addTo(addTo(exact, product), productError(beta, own, product));
   }
   if (shift !== 0) exact = addTo(exact, shift);
-  if (activation !== "none") {
-    exact = { value: activate(activation, exact.value + exact.rest), rest: 0 };
-  }
+  const argument = exact.value + exact.rest;
+  if (activation !== "none") exact = { value: activate(activation, argument), rest: 0 };
   const active = exact.value;
   if (skip !== 0) exact = addTo(exact, skip);
-  return { ...exact, active };
+  return { ...exact, argument, active };
 }
 
 /** As {@linkcode finished}, of sums that are computed again with what every product and addition rounds off. */
@@ -207,9 +215,10 @@ function compensated(
     const sum = Number.isFinite(rest) ? { value, rest } : { value, rest: 0 };
     const exact = finishExact(problem, sum, own, shift, skip);
     values[i] = exact.value + exact.rest;
-    rests[i] = (exact.value - values[i]!) + exact.rest;
-    magnitudes[i] = Math.abs(alpha) * magnitudes[i]! + Math.abs(beta * own) + Math.abs(shift) +
-      activationScale(activation, exact.active) + Math.abs(skip);
+    rests[i] = Number.isFinite(values[i]) ? (exact.value - values[i]!) + exact.rest : 0;
+    const { argument, active } = exact;
+    const magnitude = Math.abs(alpha) * magnitudes[i]! + Math.abs(beta * own) + Math.abs(shift);
+    magnitudes[i] = activatedMagnitude(activation, { argument, value: active, magnitude, skip });
   }
   return { ...(places ? { indices: places } : {}), values, rests, magnitudes, shape: [] };
 }

@@ -174,10 +174,34 @@ function applyEpilogue(
   for (let i = 0; i < values.length; i++) {
     const channel = Math.floor((indices?.[i] ?? i) / area) % shape[1]!;
     const shift = epilogue.bias ? bias![channel]! : 0;
-    const value = activate(epilogue.activation, values[i]! + shift);
+    const argument = values[i]! + shift;
+    const value = activate(epilogue.activation, argument);
+    const magnitude = magnitudes[i]! + Math.abs(shift);
     values[i] = value;
-    magnitudes[i]! += Math.abs(shift) + activationScale(epilogue.activation, value);
+    magnitudes[i] = activatedMagnitude(epilogue.activation, { argument, value, magnitude });
   }
+}
+
+/**
+ * What the error of an activated sum is in proportion to. An infinite argument has no roundings: what it becomes is exact but for
+ * the activation's own. Where doubles do not hold Σ|a||b|, their largest number stands for it, which allows less.
+ */
+export function activatedMagnitude(
+  kind: Activation,
+  { argument, value, magnitude, skip = 0 }: ActivatedSum,
+): number {
+  const sums = Number.isFinite(argument) ? magnitude : 0;
+  return Math.min(sums + activationScale(kind, value) + Math.abs(skip), Number.MAX_VALUE);
+}
+
+/** A sum and what its activation makes of it. */
+interface ActivatedSum {
+  readonly argument: number;
+  readonly value: number;
+  /** Σ|a||b| of the argument, and what was added to it. */
+  readonly magnitude: number;
+  /** What is added behind the activation. */
+  readonly skip?: number;
 }
 
 /**

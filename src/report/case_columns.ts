@@ -10,6 +10,7 @@ import {
   formatShare,
   significant,
 } from "./format.ts";
+import { verdictWord } from "./record.ts";
 import type { ReadCase } from "./record_schema.ts";
 import { medianAbsoluteDeviation } from "./stats.ts";
 import { type LiveColumn, type RowOrder, sortRows } from "./table.ts";
@@ -142,8 +143,14 @@ export function sortCases<C extends ShownCase>(
   return sortRows(cases, (record) => order(record, ceilings(record)), descending);
 }
 
-/** Why a case did not pass, in a line; undefined where it did. */
-export function whyNot({ verdict, op, problem, message }: ReadCase): string | undefined {
-  if (verdict !== "error" && verdict !== "fail") return undefined;
-  return printableMessage(`${verdict}: ${op} ${problem}: ${message ?? "not said why"}`);
+/** Why a case did not pass, or has no verdict though it was to have one, in a line; undefined where it is as it should be. */
+export function whyNot(record: ReadCase): string | undefined {
+  const { verdict, op, problem, message, time_ms, accuracy } = record;
+  // What ran and was not to be checked has a time, and no accuracy.
+  const asAsked = time_ms !== null && accuracy === null;
+  if (verdict === "pass" || (verdict === "none" && (message === undefined || asAsked))) {
+    return undefined;
+  }
+  const said = message ?? "not said why";
+  return printableMessage(`${verdictWord(verdict)}: ${op} ${problem}: ${said}`);
 }

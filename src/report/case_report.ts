@@ -1,6 +1,12 @@
 import { dtypeText, mathText } from "./case_key.ts";
 import { printableCell } from "../printable.ts";
-import type { AccuracyRecord, CaseRecord, ProjectionRecord, StreamRecord } from "./record.ts";
+import {
+  type AccuracyRecord,
+  type CaseRecord,
+  type ProjectionRecord,
+  type StreamRecord,
+  verdictWord,
+} from "./record.ts";
 import {
   formatBytes,
   formatCount,
@@ -62,10 +68,7 @@ export function caseReport(record: CaseRecord): string {
         "bound ratio",
         `${bound(accuracy.max_bound_ratio)} of ${significant(accuracy.bound_limit)} allowed`,
       ],
-      [
-        "relative L2",
-        `${formatError(accuracy.rel_l2)} of ${formatError(accuracy.rel_l2_limit)} allowed`,
-      ],
+      ["relative L2", relativeLine(accuracy)],
       [
         "group RMS",
         `${significant(accuracy.group_rms)} times the typical of ` +
@@ -139,6 +142,13 @@ function projectionLines(projection: ProjectionRecord): [string, string][] {
   ];
 }
 
+/** The relative L2 error, where references are not all 0. */
+function relativeLine({ rel_l2, rel_l2_limit }: AccuracyRecord): string {
+  return Number.isFinite(rel_l2) && Number.isFinite(rel_l2_limit)
+    ? `${formatError(rel_l2)} of ${formatError(rel_l2_limit)} allowed`
+    : "-: references are 0, the bound ratio and the RMS count";
+}
+
 /** MARE; where a few references near zero carry it the median stands first. */
 function mareLine({ mare, median_rel }: AccuracyRecord): string {
   const [mean, median] = [formatError(mare), formatError(median_rel)];
@@ -150,7 +160,7 @@ function mareLine({ mare, median_rel }: AccuracyRecord): string {
 
 /** The verdict with its reason. */
 function verdictLine({ verdict, message }: CaseRecord): string {
-  const word = verdict === "none" ? "not checked" : verdict;
+  const word = verdictWord(verdict);
   return message === undefined ? word : `${word}: ${message}`;
 }
 

@@ -190,7 +190,7 @@ export interface CaseRecord {
   readonly stream?: StreamRecord;
   /** What the check said. */
   readonly verdict: Verdict;
-  /** Why a verdict is `fail` or `error`; of one that passes, what should be known of it. */
+  /** Why a verdict is `fail` or `error`, or why there is none; of one that passes, what should be known of it. */
   readonly message?: string;
   /** Fill of made data; absent for files. */
   readonly fill?: string;
@@ -198,6 +198,22 @@ export interface CaseRecord {
   readonly seed?: number;
   /** What the output's gradient was multiplied by before it was rounded: the result is so many times as large. */
   readonly loss_scale?: number;
+}
+
+/** Whether a result is wrong, or was compared and nothing could be said of it: such a run is no success. */
+export function isUnproved({ verdict, accuracy }: CheckedCase): boolean {
+  return verdict === "fail" || (verdict === "none" && (accuracy?.total ?? 0) > 0);
+}
+
+/** What of a case says whether its result was checked. */
+interface CheckedCase {
+  readonly verdict: Verdict;
+  readonly accuracy: { readonly total?: number | null | undefined } | null;
+}
+
+/** What a verdict is called where it stands alone. */
+export function verdictWord(verdict: Verdict): string {
+  return verdict === "none" ? "not checked" : verdict;
 }
 
 /**

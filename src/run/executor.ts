@@ -1,3 +1,4 @@
+import { EMPTY_RESULT } from "../accuracy/mod.ts";
 import { modelOf } from "../algorithms/device/h200.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
@@ -226,6 +227,6 @@ function onCpu(
 /** What a record of the CPU's says beside its verdict. */
 export function cpuNote({ shape, result }: Subject): string {
   return shape.includes(0)
-    ? "the result is empty"
+    ? EMPTY_RESULT
     : `computed by the reference itself, in FP64, and rounded to ${result.dtype}`;
 }

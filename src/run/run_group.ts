@@ -1,3 +1,4 @@
+import { EMPTY_RESULT } from "../accuracy/mod.ts";
 import type { Balance } from "../algorithms/balance.ts";
 import type { Plan } from "../algorithms/plan.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
@@ -155,8 +156,9 @@ export async function* runGroup(
       hooks.onSkip?.([one.algorithm, ...caseChoices(one)].join(" "), message);
     }
   }
-  if (plans.every(({ plan }) => plan?.passes.length === 0)) {
-    const outcome = { verdict: "none", message: "the result is empty" } as const;
+  if (plans.length === 0) return;
+  if (subject.shape.includes(0)) {
+    const outcome = { verdict: "none", message: EMPTY_RESULT } as const;
     for (const { one, plan } of plans) {
       for (const cache of one.caches) yield caseRecord(setup(one, cache), { plan, ...outcome });
     }

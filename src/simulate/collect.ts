@@ -53,10 +53,12 @@ export function errorCollection(precision: Precision): ErrorCollection {
         // What an activation clips says nothing.
         if (!Number.isFinite(error) || (values[i] === 0 && exact[i] === 0)) continue;
         const scale = errorScale(precision, Math.max(shared, magnitudes[i]!), exact[i]!);
+        const ratio = scale === 0 ? 0 : error / scale;
+        if (!Number.isFinite(ratio)) continue;
         errorSquares += error * error;
         valueSquares += exact[i]! * exact[i]!;
         largest = Math.max(largest, Math.abs(error));
-        ratios.push(scale === 0 ? 0 : error / scale);
+        ratios.push(ratio);
         if (noise > 0) noisy += (error / noise) ** 2;
       }
     },

@@ -13,7 +13,7 @@ import { outputPlace, tiledPlace, tiledSizes } from "../problem/result_tiles.ts"
 import { activate } from "../reference/activate.ts";
 import type { Triple } from "../reference/geometry.ts";
 import {
-  activationScale,
+  activatedMagnitude,
   type ReferenceInputs,
   type ReferenceResult,
 } from "../reference/reference.ts";
@@ -252,14 +252,16 @@ function* simulateBlock(
         );
         if (p[0] >= sizes[0] || p[1] >= sizes[1] || p[2] >= sizes[2]) continue;
         const sum = sums.values[first + i]!;
-        const exact = activate(activation, sums.exact[first + i]! + shift);
+        const argument = sums.exact[first + i]! + shift;
+        const exact = activate(activation, argument);
         const value = activate(activation, shift === 0 ? sum : Math.fround(sum + shift));
         made.indices.push(canonicalIndex(operands, sizes, outer, channel, p));
         made.values.push(stored(precision, value));
         made.exact.push(exact);
         made.rests.push(sums.rests[first + i]!);
+        const magnitude = sums.magnitudes[first + i]! + Math.abs(shift);
         made.magnitudes.push(
-          sums.magnitudes[first + i]! + Math.abs(shift) + activationScale(activation, exact),
+          activatedMagnitude(activation, { argument, value: exact, magnitude }),
         );
         made.squares.push(sums.squares[first + i]!);
       }

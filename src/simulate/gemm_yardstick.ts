@@ -6,7 +6,7 @@ import { activate } from "../reference/activate.ts";
 import { finishExact, type GemmInputs } from "../reference/gemm.ts";
 import { summedProduct } from "../reference/gemm_conv.ts";
 import type { HostArray } from "../reference/geometry.ts";
-import { activationScale } from "../reference/reference.ts";
+import { activatedMagnitude } from "../reference/reference.ts";
 import { randomStream } from "../reference/sample.ts";
 import type { SimulatedOutputs } from "./collect.ts";
 import { distinct, rounds, scaledBy, type SimulationOrder, simulationOrders } from "./orders.ts";
@@ -117,9 +117,9 @@ function* simulateBlock(
   order: SimulationOrder,
 ): Generator<SimulatedOutputs> {
   const { m, n, beta, activation } = problem;
-  const source = scaledBy(gemmSource(problem, operands.a!, operands.b!, block), order.scale);
-  const sums = simulateSums(source, arithmetic, order);
   const round = arithmetic.sums === "f64" ? (value: number) => value : Math.fround;
+  const source = scaledBy(gemmSource(problem, operands.a!, operands.b!, block), order.scale, round);
+  const sums = simulateSums(source, arithmetic, order);
   // Kernels of f32 and f16 hold the factors in f32.
   const [alpha, factor] = [round(problem.alpha), round(beta)];
   let i = 0;
@@ -144,8 +144,13 @@ function* simulateBlock(
         exact: [exact.value],
         rests: [exact.rest],
         magnitudes: [
-          Math.abs(alpha) * sums.magnitudes[i]! + Math.abs(factor * own) + Math.abs(shift) +
-          activationScale(activation, exact.active) + Math.abs(skip),
+          activatedMagnitude(activation, {
+            argument: exact.argument,
+            value: exact.active,
+            magnitude: Math.abs(alpha) * sums.magnitudes[i]! + Math.abs(factor * own) +
+              Math.abs(shift),
+            skip,
+          }),
         ],
         squares: [alpha * alpha * sums.squares[i]!],
         rounded: sums.rounded,

@@ -1,3 +1,4 @@
+import type { Round } from "./folded_sums.ts";
 import type { SumOrder, SumSource } from "./sum_source.ts";
 
 /** An order of sums, and what the left operand is multiplied by: other roundings of data of the same kind. */
@@ -79,8 +80,12 @@ export function simulationOrders(
   }));
 }
 
-/** The source with its left operand scaled, in f32. */
-export function scaledBy(source: SumSource, scale: number | undefined): SumSource {
+/** The source with its left operand scaled, rounded as it is kept: what that makes infinite is left out of the errors. */
+export function scaledBy(
+  source: SumSource,
+  scale: number | undefined,
+  round: Round = Math.fround,
+): SumSource {
   if (scale === undefined) return source;
   const { largest, lastBits } = source;
   return {
@@ -88,11 +93,11 @@ export function scaledBy(source: SumSource, scale: number | undefined): SumSourc
     // What is scaled ends anywhere.
     ...(lastBits && { lastBits: lastBits.map(() => -Infinity) }),
     ...(largest?.lefts && {
-      largest: { ...largest, lefts: largest.lefts.map((value) => Math.fround(value * scale)) },
+      largest: { ...largest, lefts: largest.lefts.map((value) => round(value * scale)) },
     }),
     load(unit, lefts, rights) {
       source.load(unit, lefts, rights);
-      for (let i = 0; i < lefts.length; i++) lefts[i] = Math.fround(lefts[i]! * scale);
+      for (let i = 0; i < lefts.length; i++) lefts[i] = round(lefts[i]! * scale);
     },
   };
 }
