@@ -1,5 +1,8 @@
 import assert from "#assert";
-import { wgconv } from "./cli.ts";
+import { writeNpy } from "../src/npy/mod.ts";
+import { elementCount, tensor } from "../src/tensor/tensor.ts";
+import { temporaryDirectory, wgconv } from "./cli.ts";
+import { wgconvHere } from "./support/in_process.ts";
 
 const G14 = ["--fill", "normal", "--algorithm", "winograd2d-nonfused", "--tile", "F(14x14,3x3)"];
 const CONV = ["conv", "--runs", "1", "--problem"];
@@ -74,4 +77,92 @@ Deno.test("a sigmoid's sums allow it no more than its own range does", async () 
   ]);
   const { accuracy } = JSON.parse(stdout.trim().split("\n").at(-1)!);
   assert.ok(accuracy.rel_l2_limit < 1e-5, `${accuracy.rel_l2_limit}`);
+});
+
+/** Writes f32 files of some names into a folder. */
+async function writeFiles(
+  folder: string,
+  files: Record<string, readonly [shape: readonly number[], values: readonly number[]]>,
+): Promise<(name: string) => string> {
+  const at = (name: string) => `${folder}/${name}.npy`;
+  for (const [name, [shape, values]] of Object.entries(files)) {
+    const all = Float32Array.from(
+      { length: elementCount(shape) },
+      (_, i) => values[i % values.length]!,
+    );
+    await writeNpy(at(name), tensor("f32", shape, all));
+  }
+  return at;
+}
+
+/** A constant picture, and one with something on it. */
+const BATCH = Array.from({ length: 512 }, (_, i) => i < 256 ? 200 / 255 : Math.sin(i));
+const SHARPEN = [-1, -2, -1, -2, 12, -2, -1, -2, -1];
+
+Deno.test("what cancels to 0 everywhere passes, whole and in chunks, by any algorithm", async () => {
+  using temporary = temporaryDirectory();
+  const at = await writeFiles(temporary.path, {
+    flat: [[1, 1, 16, 16], [200 / 255]],
+    batch: [[2, 1, 16, 16], BATCH],
+    filter: [[1, 1, 3, 3], SHARPEN],
+    centred: [[2, 4], [1, -3, 1.5, 0.5, 2, 1, -7, 4]],
+    constant: [[4, 3], [0.3]],
+  });
+  const conv = ["conv", "--runs", "1", "--filter", at("filter"), "--input"];
+  const runs = [
+    ...["auto", "direct", "depthwise", "winograd2d-nonfused"].map((
+      algorithm,
+    ) => [...conv, at("flat"), "--algorithm", algorithm]),
+    [...conv, at("batch"), "--chunk", "1"],
+    ["gemm", "--runs", "1", "--a", at("centred"), "--b", at("constant")],
+  ];
+  for (const args of runs) {
+    const { code, stdout, stderr } = await wgconvHere(args);
+    assert.equal(code, 0, args.join(" ") + stdout + stderr);
+    assert.match(stdout, /verdict +pass$/m);
+    assert.doesNotMatch(stdout, /NaN|Infinity/);
+  }
+});
+
+Deno.test("infinities that are right pass, and NaN alone is no success", async () => {
+  using temporary = temporaryDirectory();
+  const at = await writeFiles(temporary.path, {
+    infinite: [[3, 1], [Infinity, 1, 2]],
+    one: [[1, 1], [1]],
+    c: [[3, 1], [1, -Infinity, 2]],
+    nan: [[3, 1], [NaN]],
+  });
+  const gemm = (name: string, ...more: string[]) =>
+    wgconvHere(["gemm", "--runs", "1", "--a", at(name), "--b", at("one"), ...more]);
+  for (
+    const more of [["--activation", "tanh"], ["--alpha", "2"], ["--beta", "2", "--c", at("c")]]
+  ) {
+    const { code, stdout } = await gemm("infinite", ...more);
+    assert.equal(code, 0, stdout);
+  }
+  const nan = await gemm("nan");
+  assert.equal(nan.code, 1);
+  assert.match(nan.stdout, /verdict +not checked: every output is NaN, as the reference's are/);
+});
+
+Deno.test("empty results are not checked, which is said, and a run of nothing else is no success", async () => {
+  const empty = "mb0ic4ih8oc4kh3";
+  const said = /not checked: .*the result is empty/;
+  const conv = await wgconvHere(["conv", "--problem", empty]);
+  assert.deepEqual([conv.code, said.test(conv.stdout)], [0, true]);
+  const gemm = await wgconvHere(["gemm", "--size", "0,4,4"]);
+  assert.deepEqual([gemm.code, said.test(gemm.stdout)], [0, true]);
+  for (const device of ["gpu", "cpu"]) {
+    const bench = await wgconvHere(["bench", empty, "--device", device, "--runs", "1"]);
+    assert.equal(bench.code, 2);
+    assert.match(bench.stdout, said);
+    const held = ["--op", "fwd", "--layout", "nchw", "--baseline", "none", "--device", device];
+    using temporary = temporaryDirectory();
+    const suite = `${temporary.path}/suite.txt`;
+    await Deno.writeTextFile(suite, empty);
+    const named = device === "gpu" ? ["--algorithm", "direct"] : [];
+    const check = await wgconvHere(["check", "--suite", suite, ...held, ...named]);
+    assert.equal(check.code, 2, check.stderr);
+    assert.match(check.stdout, said);
+  }
 });

@@ -54,6 +54,9 @@ const LEAST_GROUP = 32;
 /** The share of outputs too small to be seen from which on it is said. */
 const TINY_SHARE = 0.01;
 
+/** Half a unit of the last place of f16's subnormal numbers. */
+const LEAST_HALF = 2 ** -25;
+
 /** Why a result without an element has no verdict. */
 export const EMPTY_RESULT = "the result is empty";
 
@@ -102,7 +105,7 @@ export function judge(
 ): Judgement {
   const { report, overflow, effective, normalError } = measured;
   const reasons: string[] = [];
-  const notes = notesOf(measured, precision);
+  const notes = infinityNotes(measured, precision);
   const compared = report.checked - report.nan - report.inf - report.mismatched;
   if (report.mismatched > 0) {
     const things = report.mismatched === 1 ? "output is" : "outputs are";
@@ -219,7 +222,9 @@ export function judge(
   return {
     verdict: reasons.length > 0 ? "fail" : unsaid.length > 0 ? "none" : "pass",
     reasons: [...reasons, ...unsaid],
-    notes: reasons.length + unsaid.length === 0 ? notes : [],
+    notes: reasons.length + unsaid.length === 0
+      ? [...notes, ...tinyNotes(measured, precision, single.limit)]
+      : [],
     bound_limit: single.limit,
     bound_typical: sample.typical,
     rel_l2_limit: relativeLimit(allowed, measured),
@@ -245,22 +250,27 @@ function untested({ report, unbounded }: Measured, sample: ErrorStatistics): str
     : ["no bound is known: errors of simulated arithmetic are not finite"];
 }
 
-/** What should be known of results that pass. */
-function notesOf({ report, overflow, tiny }: Measured, precision: Precision): string[] {
-  const { checked, nan, inf, mismatched } = report;
-  const finite = checked - nan - inf - mismatched;
-  const notes: string[] = [];
-  if (overflow.count > 0) notes.push(overflowText(overflow, checked, precision));
-  else if (finite <= 0) {
-    notes.push(`no output is finite: ${inf} infinite and ${nan} NaN are as in the reference`);
-  }
-  if (tiny.count > TINY_SHARE * finite) {
-    notes.push(
-      `${tiny.count} of ${checked} outputs are hardly checked: up to ${figure(tiny.below)} ` +
-        `${precision.result} rounds or flushes them, and a zero in their place passes`,
-    );
-  }
-  return notes;
+/** What should be known of infinities that are right. */
+function infinityNotes({ report, overflow }: Measured, precision: Precision): string[] {
+  const { checked, nan, inf } = report;
+  if (overflow.count > 0) return [overflowText(overflow, checked, precision)];
+  return nan + inf === checked && inf > 0
+    ? [`no output is finite: ${inf} infinite and ${nan} NaN are as in the reference`]
+    : [];
+}
+
+/** What should be known of outputs so small that a zero in their place passes: flushed, or rounded to the last place of f16. */
+function tinyNotes(
+  { report: { checked, nan, inf }, flushed, upTo }: Measured,
+  { result }: Precision,
+  limit: number,
+): string[] {
+  const size = Math.max(flushed, result === "f16" ? limit * LEAST_HALF : 0);
+  const count = upTo(size);
+  return count <= TINY_SHARE * (checked - nan - inf) ? [] : [
+    `${count} of ${checked} outputs are hardly checked: up to ${figure(size)} ${result} ` +
+    "rounds or flushes them, and a zero in their place passes",
+  ];
 }
 
 /** A limit of the RMS of errors over their scales as one of the relative L2 error, of all errors or of 0 where that is it. */

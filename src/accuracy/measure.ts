@@ -64,8 +64,8 @@ export interface Measured extends ErrorSums {
   readonly report: AccuracyReport;
   /** Infinite results whose reference is finite, but beyond their dtype's range. */
   readonly overflow: { readonly count: number; /** |ref| */ readonly largest: number };
-  /** Outputs, 0 itself not counted, that a zero may stand for: they are no larger than what rounding and flushing take. */
-  readonly tiny: { readonly count: number; readonly below: number };
+  /** The size up to which an error counts for none: what a GPU may flush to zero. */
+  readonly flushed: number;
   /** Outputs whose scale is not finite: nothing can be said of their errors. */
   readonly unbounded: number;
   /** The largest ratios, largest first; all where there are few. */
@@ -78,6 +78,8 @@ export interface Measured extends ErrorSums {
   readonly effective: number;
   /** ‖y − ref‖ / max(‖ref‖, ‖Σ|a||b|‖ / √L). */
   readonly normalError: number;
+  /** Outputs whose reference is no larger, 0 itself not counted. */
+  upTo(size: number): number;
   /** Up to `count` outputs of a group, spread over it. */
   members(group: ErrorGroup, count: number): GroupMember[];
   /** The same of the whole result, each in proportion to the square of its scale: where errors weigh most. */
@@ -117,7 +119,6 @@ export function measureAccuracy(
   // Squares of f64 leave its range where the numbers do not.
   const norm = normalizer(values, magnitudes);
   const overflow = { count: 0, largest: 0 };
-  const tiny = { count: 0, below: smallestSeen(options) };
   let magnitudeSquares = 0, scaleSquares = 0, scaleFourths = 0, unbounded = 0;
   const sums = errorSums(shape, grouping, norm);
   const compare = comparison(got, reference, options);
@@ -136,7 +137,6 @@ export function measureAccuracy(
       return;
     }
     counts.finite++;
-    if (ref !== 0 && Math.abs(ref) <= tiny.below) tiny.count++;
     if (!Number.isFinite(scale)) {
       unbounded++;
       return;
@@ -195,7 +195,7 @@ export function measureAccuracy(
   return {
     report,
     overflow,
-    tiny,
+    flushed: flushedSize(options),
     unbounded,
     relL2,
     weightedRms: quotient(errorSquares, scaleSquares, 0),
@@ -205,6 +205,11 @@ export function measureAccuracy(
     scaleShare: quotient(scaleSquares, normSquares, 0),
     effective: scaleFourths === 0 ? 0 : scaleSquares * scaleSquares / scaleFourths,
     normalError: quotient(errorSquares, normSquares, 0),
+    upTo: (size) =>
+      values.reduce(
+        (count, value) => value !== 0 && Math.abs(value) <= size ? count + 1 : count,
+        0,
+      ),
     members: (group, count) => spread(({ at }) => group.has(at), count),
     erring: (count, group) =>
       spread(({ at, error }) => error !== 0 && (group === undefined || group.has(at)), count),
@@ -243,17 +248,8 @@ function ratioOf(error: number, scale: number): number {
 }
 
 /** What errors are reduced by before they count: what a GPU may flush of so many products. */
-function flushed({ precision, accumulationLength = 1 }: MeasureOptions): number {
+function flushedSize({ precision, accumulationLength = 1 }: MeasureOptions): number {
   return 2 * Math.max(1, accumulationLength) * precision.smallestNormal;
-}
-
-/** Roundings of f16's least place that a single output may usually be off by. */
-const HALF_ROUNDINGS = 8;
-
-/** The size up to which a zero in place of an output passes, whatever it is summed from. */
-function smallestSeen(options: MeasureOptions): number {
-  const least = options.precision.result === "f16" ? HALF_ROUNDINGS * 2 ** -25 : 0;
-  return Math.max(flushed(options), least);
 }
 
 /** Below it the last place of results is coarse by itself: f16's 2⁻²⁴ is a thirtieth of it. */
@@ -280,7 +276,7 @@ function comparison(
 ): (visit: Visit) => void {
   const { strides, precision, activation = "none", floors } = options;
   const { shape, values, magnitudes, rests, indices } = reference;
-  const unseen = flushed(options);
+  const flushed = flushedSize(options);
   // Activations are computed in f32, or f64.
   const unit = precision.result === "f64" ? 2 ** -53 : 2 ** -24;
   return (visit) => {
@@ -298,7 +294,7 @@ function comparison(
       const signed = (y - ref) - (rests?.[i] ?? 0);
       const magnitude = Math.max(magnitudes[i]!, floors?.(index) ?? 0);
       const own = unit * activationError(activation, ref, magnitudes[i]!);
-      const error = Math.sign(signed) * Math.max(0, Math.abs(signed) - unseen - own);
+      const error = Math.sign(signed) * Math.max(0, Math.abs(signed) - flushed - own);
       visit(place.at, index, y, ref, error, errorScale(precision, magnitude, ref), magnitude);
     }
   };

@@ -28,7 +28,7 @@ export interface GemmReferenceOptions {
 
 /**
  * Computes a product in double precision on the CPU. Its shape is [batch, m, n]; magnitudes are
- * |α|·Σ|a||b| + |β·C| + |bias| + |residual|. An alpha of 0 reads no A and B, a beta of 0 no C.
+ * |α|·Σ|a||b| + |β·C| + |bias| + |residual|.
  *
  * @throws {TypeError} if an operand is missing or of another size.
  * @throws {RangeError} if a result of integers leaves 32 bits.

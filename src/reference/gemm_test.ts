@@ -211,3 +211,52 @@ Deno.test("referenceGemm() reads neither A nor B where alpha is 0, and no C wher
   const { expected, project } = await projectGemm(none, { a, b, c }, { seed: 1 });
   assert.deepEqual([...expected], [...project(c.map((value) => 2 * value)).sums]);
 });
+
+Deno.test("referenceGemm() of f64 has infinities where doubles do, and nothing left over beside them", async () => {
+  const problem = gemmProblem({ m: 3, n: 1, k: 1, alpha: 2, beta: 2, bias: "row", residual: true });
+  const [inf, none] = [Infinity, [0, 0, 0]];
+  const made = async (own: Partial<Record<"a" | "c" | "bias" | "residual", number[]>>) => {
+    const { a = [1e39, 1, 2], c = none, bias = none, residual = none } = own;
+    const operands = {
+      a: Float64Array.from(a),
+      b: Float64Array.of(1),
+      c: Float64Array.from(c),
+      bias: Float64Array.from(bias),
+      residual: Float64Array.from(residual),
+    };
+    const { values, rests } = await referenceGemm(problem, operands, {
+      workers: 0,
+      compensated: true,
+    });
+    assert.ok(rests!.every((rest) => Number.isFinite(rest)));
+    return [...values];
+  };
+  assert.deepEqual(await made({}), [2e39, 2, 4]);
+  assert.deepEqual(await made({ a: [inf, -inf, NaN] }), [inf, -inf, NaN]);
+  for (const which of ["c", "bias", "residual"] as const) {
+    assert.deepEqual(await made({ [which]: [inf, -inf, NaN] }), [inf, -inf, NaN]);
+  }
+  assert.deepEqual(await made({ a: [inf, 1, 1], bias: [-inf, inf, 0] }), [NaN, inf, 2]);
+});
+
+Deno.test("what an activation makes of infinities must be exact but for what it rounds by itself", async () => {
+  const infinities = Float64Array.of(Infinity, -Infinity);
+  for (const activation of ACTIVATIONS) {
+    for (const compensated of [false, true]) {
+      const problem = gemmProblem({ m: 2, n: 1, k: 1, bias: "row", activation });
+      const operands = { a: Float64Array.of(1, 2), b: Float64Array.of(3), bias: infinities };
+      const { values, magnitudes } = await referenceGemm(problem, operands, {
+        workers: 0,
+        compensated,
+      });
+      values.forEach((value, i) => {
+        assert.ok(Object.is(value, activate(activation, infinities[i]!)));
+        if (!Number.isFinite(value)) return;
+        assert.equal(
+          magnitudes[i],
+          activation === "tanh" ? 1 : activation === "sigmoid" ? value : 0,
+        );
+      });
+    }
+  }
+});

@@ -33,7 +33,7 @@ export function chunkChecks(total: number, along: boolean): ChunkChecks {
   let accuracy: AccuracyRecord | undefined;
   let projection: ProjectionRecord | undefined;
   let count = 0;
-  let failed = 0;
+  let failed = 0, passed = 0;
   const said: string[] = [];
   return {
     add({ checked, first, images }) {
@@ -42,6 +42,7 @@ export function chunkChecks(total: number, along: boolean): ChunkChecks {
       accuracy = joinAccuracy(accuracy, placed(checked.accuracy, where, along ? first : 0), total);
       if (checked.projection) projection = joinProjection(projection, checked.projection);
       if (checked.verdict === "fail") failed++;
+      if (checked.verdict === "pass") passed++;
       if (checked.message === undefined) return;
       if (said.length < MOST_REASONS) said.push(`${where}: ${checked.message}`);
       else if (said.length === MOST_REASONS) said.push("and more");
@@ -56,7 +57,8 @@ export function chunkChecks(total: number, along: boolean): ChunkChecks {
       return {
         accuracy: { ...accuracy, checked },
         ...(projection === undefined ? {} : { projection }),
-        verdict: failed > 0 ? "fail" : "pass",
+        // As of the whole batch, where a chunk has nothing that can be compared.
+        verdict: failed > 0 ? "fail" : passed > 0 ? "pass" : "none",
         ...(said.length === 0 ? {} : { message: said.join("; ") }),
       };
     },

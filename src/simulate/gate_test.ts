@@ -201,6 +201,73 @@ Deno.test("judge() passes constant data, whose sums round to one side, and finds
   assert.equal(judgeCase(given, wrong, healthy.reference).verdict, "fail");
 });
 
+/** Data whose sums of products are 0 exactly, though its products round: one operand is constant, patches of the other sum to 0. */
+function cancel({ request: { problem: { op, filterSize }, inputs } }: SimulatedCase): void {
+  const [constant, other] = op === "fwd"
+    ? [inputs.input!, inputs.filter!]
+    : op === "bwd-data"
+    ? [inputs.output!, inputs.filter!]
+    : [inputs.output!, inputs.input!];
+  (constant.data as Float32Array).fill(3.3);
+  // Taps of a row, and in a gradient places of any ten columns.
+  const row = op === "bwd-filter" ? [-1, -3, 9, -3, -2] : [-1, 3, -2];
+  const width = op === "bwd-filter" ? 12 : filterSize.at(-1)!;
+  const data = other.data as Float32Array;
+  data.forEach((_, i) => data[i] = row[i % width % row.length]! * (1 + Math.floor(i / width) % 7));
+}
+
+for (const [name, arithmetic, operations] of ARITHMETICS) {
+  Deno.test(`judge() passes right results where the exact ones are all 0, and finds faults: ${name}`, async () => {
+    for (const op of operations) {
+      // Every result has all taps.
+      const padding = op === "bwd-data" ? [2, 2] : [0, 0];
+      const problem = convProblem({
+        op,
+        batch: 1,
+        inChannels: 12,
+        outChannels: op === "bwd-data" ? 12 : 40,
+        inputSize: [12, 12],
+        filterSize: [3, 3],
+        paddingBegin: padding,
+      });
+      const given = simulatedCase(problem, arithmetic, "normal");
+      cancel(given);
+      const reference = await referenceConv(problem, given.request.inputs, { workers: 0 });
+      const healthy = { ...healthyResult(given, { separate: true, start: 5 }), reference };
+      const { values, magnitudes, shape } = reference;
+      assert.ok(
+        values.every((value) => Math.abs(value) === 0) && magnitudes.every((one) => one > 0),
+      );
+      const right = judgeCase(given, healthy.result, reference);
+      assert.deepEqual([right.verdict, right.reasons], ["pass", []], op);
+      assert.ok(right.of_limit <= 1 && !Number.isNaN(right.rel_l2_limit), `${right.of_limit}`);
+      const u = given.request.precision.unitRoundoff;
+      const scale = (i: number) => u * Math.max(magnitudes[i]!, given.floors()?.(i) ?? 0);
+      // What cancels in its own order may round in others; where nothing rounds, results are exact.
+      const { sample, of } = given.yardstick();
+      const usual = Math.max(
+        sample.typical,
+        of([77]).typical,
+        right.measured.report.max_bound_ratio,
+      );
+      const most = usual === 0 ? 1 : 21 * usual;
+      const area = shape.slice(2).reduce((all, size) => all * size, 1);
+      const faults: Record<string, (value: number, i: number) => number> = {
+        "one output": (value, i) => i === 77 ? most * scale(i) : value,
+        "a channel": (value, i) =>
+          Math.floor(i / area) % 5 === 2 ? (i % 2 === 0 ? 1 : -1) * most * scale(i) : value,
+        "all": (_, i) => (i % 2 === 0 ? 1 : -1) * most * scale(i),
+        "NaN": (value, i) => i === 5 ? NaN : value,
+      };
+      for (const [fault, change] of Object.entries(faults)) {
+        const wrong = judgeCase(given, changed(healthy, change), reference);
+        assert.equal(wrong.verdict, "fail", `${op}: ${fault}`);
+        assert.doesNotMatch(wrong.reasons.join(), /NaN \w+ above|above NaN|above Infinity/);
+      }
+    }
+  });
+}
+
 Deno.test("judge() finds a zeroed small image beside one 1e5 times as large, for Winograd too (G4)", () => {
   for (const arithmetic of [{}, tile(4, 3, 2), tile(6, 3, 2)]) {
     const problem = { ...problemOf("fwd"), batch: 2 };
