@@ -46,7 +46,7 @@ export function transformCommand(): CommandUnknownOpts {
     .action(async (text, { json, scaling, length, type, output, force, ...options }) => {
       const format = json ? "json" : options.format;
       const tile = parseTile(text);
-      if (output !== undefined && output !== "-" && !output.endsWith(".npz")) {
+      if (output && output !== "-" && !output.endsWith(".npz")) {
         throw new InputRangeError(`Cannot write ${output}: several matrices need an .npz`);
       }
       await proveOutputs([{ option: "--output", path: output, kind: "archive" }], { force });

@@ -156,13 +156,25 @@ function fileBytes(file: Deno.FsFile, size: number, path: string): ByteSource {
   };
 }
 
+/** The pieces of a stream; what fails names it. */
+async function* piecesOf(
+  readable: ReadableStream<Uint8Array>,
+  path: string,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* readable;
+  } catch (error) {
+    refuseRead(path === "-" ? "stdin" : path, error);
+  }
+}
+
 /** The bytes of a stream, in memory that grows with what has come, and with no more than is promised; or as they come. */
 async function readStream(
   readable: ReadableStream<Uint8Array>,
   path: string,
   start: StreamStart,
 ): Promise<ByteSource> {
-  const stream = readable[Symbol.asyncIterator]();
+  const stream: AsyncIterator<Uint8Array> = piecesOf(readable, path);
   let chunks: Uint8Array[] = [];
   let size = 0;
   let most: number | undefined;

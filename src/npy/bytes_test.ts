@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { run } from "../../tests/cli.ts";
+import { ROOT, run } from "../../tests/cli.ts";
 import { isInputError } from "../errors.ts";
 import { readText } from "../read_text.ts";
 import { openBytes, type StreamStart } from "./bytes.ts";
@@ -118,6 +118,25 @@ Deno.test({
       /^\w+: Cannot read \/proc\/self\/mem: Input\/output error/,
     );
     memory.close();
+  },
+});
+
+Deno.test({
+  name: "what fails while stdin is read names it",
+  ignore: Deno.build.os === "windows",
+  async fn() {
+    const script = `import { openBytes } from "./src/npy/bytes.ts";
+      const start = { bytes: 1, promised: () => 1, inSequence: () => false };
+      await openBytes("-", start).catch(({ message }) => console.log(message));`;
+    const { stdout } = await run("sh", [
+      "-c",
+      '"$0" eval --no-check "$1" < /',
+      Deno.execPath(),
+      script,
+    ], {
+      cwd: ROOT,
+    });
+    assert.match(stdout, /^Cannot read stdin: Is a directory/);
   },
 });
 
