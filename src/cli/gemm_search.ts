@@ -80,7 +80,7 @@ export function rankingTable(ranking: readonly TuningRecord[], room?: number): s
       { title: "predicted", align: "right" },
       { title: "of best", align: "right" },
       { title: "verdict" },
-      { title: "kernel" },
+      { title: "kernel", spare: 1 },
     ],
     ranking.map((record) => [
       `${record.policy}${record.chosen ? " *" : ""}`,

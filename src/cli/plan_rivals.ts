@@ -54,11 +54,11 @@ export function allTable(rows: readonly Option[], room?: number): string {
   const columns = [
     { title: "algorithm" },
     { title: "kernel" },
-    { title: "passes", align: "right" },
+    { title: "passes", align: "right", spare: 2 },
     { title: "memory", align: "right" },
     { title: "workspace", align: "right" },
     { title: "predicted ms", align: "right" },
-    { title: "multiplications", align: "right" },
+    { title: "multiplications", align: "right", spare: 1 },
   ] as const;
   return textTable(
     columns,

@@ -69,6 +69,9 @@ const USUAL: readonly TuneColumnName[] = NAMES.filter((name) => {
   return !["dtype", "workspace", "bound"].includes(name);
 });
 
+/** Those that go where not all fit, the last of these first. */
+const SPARE: readonly TuneColumnName[] = ["layout", "noise", "kernel"];
+
 /** What `--columns` says. */
 export const TUNE_COLUMNS_HELP = `columns of the table: ${NAMES.join(", ")}`;
 
@@ -104,7 +107,8 @@ export function tuneRows(
       ? coming.map((one) => one[name as keyof Coming].length)
       : [];
     const column: TuneColumn = TUNE_COLUMNS[name];
-    return { ...column, width: Math.max(column.width ?? 0, ...widths) };
+    const spare = asked === undefined && SPARE.includes(name) ? SPARE.indexOf(name) : undefined;
+    return { ...column, spare, width: Math.max(column.width ?? 0, ...widths) };
   });
   const row = liveTable(columns, undefined, room);
   const print = (one: Winner) =>

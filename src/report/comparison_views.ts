@@ -9,9 +9,9 @@ import { type Column, markdownTable, markdownText, textTable } from "./table.ts"
 const CASE_COLUMNS: readonly Column[] = [
   { title: "problem" },
   { title: "op" },
-  { title: "dtype" },
-  { title: "layout" },
-  { title: "made by" },
+  { title: "dtype", spare: 1 },
+  { title: "layout", spare: 2 },
+  { title: "made by", spare: 3 },
   { title: "base", align: "right" },
   { title: "new", align: "right" },
   { title: "speed-up", align: "right" },

@@ -26,12 +26,28 @@ const RECORD_COLUMNS: readonly CaseColumnName[] = [
   "verdict",
 ];
 
-/** Cases as a table's columns and rows. */
+/** Those that go where not all fit, the last of these first. */
+const SPARE: readonly CaseColumnName[] = [
+  "dtype",
+  "layout",
+  "mare",
+  "gflops",
+  "l2",
+  "bound",
+  "workspace",
+  "kernel",
+];
+
+/** Cases as a table's columns and rows; none of the columns that are asked for is spare. */
 export function recordTable(
   cases: readonly ReadCase[],
-  names: readonly CaseColumnName[] = usualColumns(cases),
+  asked?: readonly CaseColumnName[],
 ): { readonly columns: CaseColumn[]; readonly rows: string[][] } {
-  const columns: CaseColumn[] = names.map((name) => CASE_COLUMNS[name]);
+  const names = asked ?? usualColumns(cases);
+  const columns: CaseColumn[] = names.map((name) => {
+    const spare = asked === undefined && SPARE.includes(name) ? SPARE.indexOf(name) : undefined;
+    return { ...CASE_COLUMNS[name], spare };
+  });
   const rows = cases.map((record) => {
     const ceilings = recordCeilings(record);
     return columns.map(({ cell }) => cell(record, ceilings));

@@ -7,6 +7,8 @@ import { printableCell, shorten } from "../printable.ts";
 export interface Column {
   readonly title: string;
   readonly align?: "left" | "right";
+  /** Whether it goes where not all fit; the one with the largest number first. */
+  readonly spare?: number | undefined;
 }
 
 /** What becomes of a cell after its width is known: colours, of which a table knows nothing else. */
@@ -15,7 +17,27 @@ export type Paint = (cell: string, column: number) => string;
 /** Characters between columns. */
 const GAP = 2;
 /** Columns are not cut to fewer characters. */
-const LEAST = 12;
+const LEAST = 10;
+
+/** Places of the columns that are left where as many spare ones go as do not fit, words cut as far as they may be. */
+export function keptColumns(
+  columns: readonly Column[],
+  widths: readonly number[],
+  room: number | undefined,
+): number[] {
+  const least = columns.map(({ align }, i) =>
+    align === "right" ? widths[i]! : Math.min(widths[i]!, LEAST)
+  );
+  let kept = columns.map((_, i) => i);
+  const spared = kept.filter((i) => columns[i]!.spare !== undefined)
+    .sort((a, b) => columns[b]!.spare! - columns[a]!.spare!);
+  const narrowest = () => kept.reduce((sum, i) => sum + least[i]! + GAP, -GAP);
+  for (const one of spared) {
+    if (room === undefined || narrowest() <= room) break;
+    kept = kept.filter((i) => i !== one);
+  }
+  return kept;
+}
 
 /** Widths with which columns fit into `room` characters: the widest of those of words give way, those of figures never. */
 export function fittedWidths(
@@ -38,7 +60,7 @@ export function fittedWidths(
 /**
  * Renders rows as aligned plain text, columns two spaces apart.
  *
- * @param room Characters that there are in a line: cells of words lose their middle where they would not fit.
+ * @param room Characters that there are in a line: where not all fits spare columns go, and cells of words lose their middle.
  */
 export function textTable(
   columns: readonly Column[],
@@ -50,10 +72,14 @@ export function textTable(
   const widths = columns.map(({ title }, i) =>
     cells.reduce((width, row) => Math.max(width, row[i]!.length), title.length)
   );
-  const fitted = fittedWidths(columns, widths, room);
-  const shown = cells.map((row) => row.map((cell, i) => paint(shorten(cell, fitted[i]!), i)));
-  return renderText([columns.map(({ title }) => title), ...shown], {
-    align: columns.map(({ align }) => align === "right" ? "r" : "l"),
+  const kept = keptColumns(columns, widths, room);
+  const left = kept.map((i) => columns[i]!);
+  const fitted = fittedWidths(left, kept.map((i) => widths[i]!), room);
+  const shown = cells.map((row) =>
+    kept.map((i, place) => paint(shorten(row[i]!, fitted[place]!), i))
+  );
+  return renderText([left.map(({ title }) => title), ...shown], {
+    align: left.map(({ align }) => align === "right" ? "r" : "l"),
     stringLength: (cell: string) => stripVTControlCharacters(cell).length,
   });
 }
@@ -74,17 +100,19 @@ export function liveTable(
   room?: number,
 ): (cells: readonly string[]) => string {
   let widths = columns.map(({ title, width = 0 }) => Math.max(title.length, width));
-  let begun = false;
+  let kept: number[] | undefined;
   return (row) => {
     widths = row.map((cell, i) => Math.max(widths[i]!, printableCell(cell).length));
+    const begun = kept !== undefined;
+    const places = kept ??= keptColumns(columns, widths, room);
+    const left = places.map((i) => columns[i]!);
+    const fitted = fittedWidths(left, places.map((i) => widths[i]!), room);
     // A row as wide as all that is known gives the others their widths, and is not shown.
-    const fitted = fittedWidths(columns, widths, room);
     const widest = fitted.map((width) => "-".repeat(width));
-    const cells = row.map((cell, i) => shorten(printableCell(cell), fitted[i]!));
-    const [heading, , line] = textTable(columns, [widest, cells], paint).split("\n");
-    const shown = begun ? line! : `${heading}\n${line}`;
-    begun = true;
-    return shown;
+    const cells = places.map((i, place) => shorten(printableCell(row[i]!), fitted[place]!));
+    const painted: Paint | undefined = paint && ((cell, place) => paint(cell, places[place]!));
+    const [heading, , line] = textTable(left, [widest, cells], painted).split("\n");
+    return begun ? line! : `${heading}\n${line}`;
   };
 }
 

@@ -1,5 +1,12 @@
 import assert from "#assert";
-import { type Column, fittedWidths, liveTable, markdownTable, textTable } from "./table.ts";
+import {
+  type Column,
+  fittedWidths,
+  keptColumns,
+  liveTable,
+  markdownTable,
+  textTable,
+} from "./table.ts";
 
 const COLUMNS: Column[] = [{ title: "name" }, { title: "ms", align: "right" }];
 const ROWS = [["a|b", "1.5"], ["longer", "12"]];
@@ -34,7 +41,28 @@ Deno.test("textTable() fits into a line: the widest words lose their middle, fig
   assert.ok(lines.every((line) => line.length <= 45));
   assert.deepEqual(fittedWidths(columns, [4, 30, 9], undefined), [4, 30, 9]);
   // Nothing is cut to nothing.
-  assert.deepEqual(fittedWidths(columns, [40, 30, 9], 10), [12, 12, 9]);
+  assert.deepEqual(fittedWidths(columns, [40, 30, 9], 10), [10, 10, 9]);
+});
+
+Deno.test("spare columns go where cut words do not suffice, the most spare first", () => {
+  const columns: Column[] = [
+    { title: "name" },
+    { title: "layout", spare: 1 },
+    { title: "ms", align: "right" },
+    { title: "kernel", spare: 2 },
+  ];
+  const widths = [40, 6, 9, 60];
+  assert.deepEqual(keptColumns(columns, widths, undefined), [0, 1, 2, 3]);
+  assert.deepEqual(keptColumns(columns, widths, 41), [0, 1, 2, 3]);
+  assert.deepEqual(keptColumns(columns, widths, 40), [0, 1, 2]);
+  assert.deepEqual(keptColumns(columns, widths, 28), [0, 2]);
+  const cells = ["a name", "nchw", "1", "a_kernel_of_a_long_name"];
+  const painted: number[] = [];
+  const paint = (cell: string, column: number) => (painted.push(column), cell);
+  const live = liveTable(columns, paint, 17)(cells);
+  assert.equal(live, "name    ms\na name   1");
+  assert.equal(textTable(columns, [cells], paint, 17), live);
+  assert.deepEqual([...new Set(painted)], [0, 2]);
 });
 
 Deno.test("liveTable() widens as far as there is room", () => {
