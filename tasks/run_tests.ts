@@ -1,24 +1,81 @@
 /**
- * `deno task test`: fetches what tests need, then format, lint, doc and type checks, then all tests, the docs' examples, a
- * part of `wgconv check` and a minute of attack, without the network. Tests need a Vulkan driver; where there is none,
- * lavapipe is installed if that may be done, else this says what to install. Ends with `N passed, N failed`.
+ * The tests, in two tiers. `deno task test` is what a contributor runs: formatting, lint, types, all tests that compile few
+ * kernels, and one golden case for each algorithm, operation and layout on the driver. `deno task test:long` is the rest:
+ * properties, both shader compilers, the gate's statistics, `wgconv check`, the compiled file, the docs' examples, attack.
+ * `deno task test:all` is both. Words behind the task go to `deno test`. What tests need is fetched first, and they run
+ * without the network. They need a Vulkan driver: where there is none, lavapipe is installed if that may be done, else this
+ * says what to install. The last line is `N passed, N failed`.
  */
 import { taskEnvironment } from "./environment.ts";
 import { fetchAll } from "./fetch.ts";
 import { docTestArguments } from "./test_docs.ts";
 import { aptInstall, findAdapterName, LAVAPIPE_PACKAGES, succeeds } from "./vulkan.ts";
 
-/** Minutes after which the tests are killed, as failed; each test has a deadline of its own, well below. */
-const PATIENCE = 22;
+interface Counts {
+  readonly passed: number;
+  readonly failed: number;
+}
 
-const TEST = [
-  ...["test", "-A", "--no-check", "--cached-only", "--parallel"],
-  ...["--preload", "tests/deadline.ts"],
-  ...Deno.args,
-];
+/** A step of a tier: prints what it does and says how it went. */
+type Step = () => Promise<Counts>;
 
-/** What is checked before the tests, as words after `deno`; each counts where it fails. */
-const CHECKS = ["fmt --check", "lint", "doc --lint mod.ts web.ts", "check ."];
+/** Folders of the long tier. */
+const LONG = ["tests/compilers", "tests/drivers", "tests/long"];
+
+/**
+ * Minutes without a test that ends, after which the process is killed: more than a test's own deadline, so that only what
+ * that cannot end is.
+ */
+const SILENCE = 15;
+
+/** Attempts to fetch, since a registry may fail. */
+const FETCHES = 3;
+
+/** A part of `wgconv check` that takes less than a minute on lavapipe. */
+const CHECK = ["--layout", "nhwc", "--match", '"(odd_channels|groups_4|filter_5x5)"'];
+
+/** A minute of random input of every kind; the same each time. */
+const ATTACK = ["--seconds", "60", "--seed", "20261121"];
+
+/** A step that is one command of Deno's. */
+function command(...args: readonly string[]): Step {
+  return async () => {
+    console.log(`deno ${args.join(" ")}`);
+    const passed = await succeeds(Deno.execPath(), args);
+    return { passed: Number(passed), failed: Number(!passed) };
+  };
+}
+
+/** A step that is `deno test`, whose counts are the sums of its tests. */
+function tests(...args: readonly string[]): Step {
+  return async () => {
+    const child = new Deno.Command(Deno.execPath(), {
+      args: ["test", "-A", "--no-check", "--cached-only", "--parallel", ...args],
+      env: taskEnvironment(),
+      stdout: "piped",
+      stderr: "inherit",
+    }).spawn();
+    const kill = () => {
+      console.error(`Cannot test: no test ended for ${SILENCE} minutes`);
+      child.kill("SIGKILL");
+    };
+    let timer = setTimeout(kill, 60_000 * SILENCE);
+    let text = "";
+    for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
+      text += chunk;
+      Deno.stdout.writeSync(new TextEncoder().encode(chunk));
+      if (!/ \.\.\. .*\(/.test(chunk)) continue;
+      clearTimeout(timer);
+      timer = setTimeout(kill, 60_000 * SILENCE);
+    }
+    const counts = [...text.matchAll(/(\d+) passed(?: \([^)]*\))? \| (\d+) failed/g)].at(-1);
+    const { success } = await child.status;
+    clearTimeout(timer);
+    const [passed, failed] = [Number(counts?.[1] ?? 0), Number(counts?.[2] ?? 0)];
+    // What ends otherwise than by a test's failure fails too: a leak, a module that does not load, a kill.
+    return { passed, failed: success ? failed : Math.max(failed, 1) };
+  };
+}
 
 /** Finds a Vulkan driver, or installs one. */
 async function ensureDriver(): Promise<boolean> {
@@ -28,89 +85,53 @@ async function ensureDriver(): Promise<boolean> {
     if (await aptInstall(LAVAPIPE_PACKAGES)) adapter = await findAdapterName();
   }
   if (adapter === undefined) {
-    console.error(
-      `Cannot test: no Vulkan driver. Install one, e.g. apt-get install ${
-        LAVAPIPE_PACKAGES.join(" ")
-      }`,
-    );
+    const packages = LAVAPIPE_PACKAGES.join(" ");
+    console.error(`Cannot test: no Vulkan driver. Install one, e.g. apt-get install ${packages}`);
     return false;
   }
   console.log(`Testing on ${adapter}`);
   return true;
 }
 
-/** Runs `deno test`, shows its output and reads its last count; that late tests are killed counts as a failure. */
-async function runTests(
-  args: readonly string[],
-): Promise<{ passed: number; failed: number; ok: boolean }> {
-  const child = new Deno.Command(Deno.execPath(), {
-    args: [...args],
-    env: taskEnvironment(),
-    stdout: "piped",
-    stderr: "inherit",
-  }).spawn();
-  const timer = setTimeout(() => {
-    console.error(`Cannot test: the tests were not done after ${PATIENCE} minutes`);
-    child.kill("SIGKILL");
-  }, 60_000 * PATIENCE);
-  let text = "";
-  for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
-    text += chunk;
-    Deno.stdout.writeSync(new TextEncoder().encode(chunk));
+/** Fetches what tests need, and finds a driver. */
+async function prepare(): Promise<boolean> {
+  for (let attempt = 0; attempt < FETCHES; attempt++) {
+    if (await fetchAll()) return await ensureDriver();
   }
-  const counts = [...text.matchAll(/(\d+) passed(?: \([^)]*\))? \| (\d+) failed/g)].at(-1);
-  const { success } = await child.status;
-  clearTimeout(timer);
-  return { passed: Number(counts?.[1] ?? 0), failed: Number(counts?.[2] ?? 0), ok: success };
-}
-
-/** A part of `wgconv check` that takes less than a minute on lavapipe. */
-const CHECK = ["--layout", "nhwc", "--match", '"(odd_channels|groups_4|filter_5x5)"'];
-
-/** Whether the accuracy is what the committed baseline says. */
-function checkAccuracy(): Promise<boolean> {
-  console.log(`wgconv check ${CHECK.join(" ")}`);
-  return succeeds(Deno.execPath(), ["run", "-A", "main.ts", "check", ...CHECK]);
-}
-
-/** A minute of random input of every kind; the same each time. It prints its counts. */
-const ATTACK = ["--seconds", "60", "--seed", "20261121"];
-
-/** Whether nothing was found. */
-function attack(): Promise<boolean> {
-  console.log(`deno task test:attack ${ATTACK.join(" ")}`);
-  return succeeds(Deno.execPath(), ["run", "-A", "tasks/attack.ts", ...ATTACK]);
-}
-
-/** Attempts, since a registry may fail. */
-const FETCHES = 3;
-
-let fetched = false;
-for (let attempt = 0; attempt < FETCHES && !fetched; attempt++) fetched = await fetchAll();
-if (!fetched) {
   console.error("Cannot test: what tests need could not be fetched");
-  console.log("0 passed, 1 failed");
-  Deno.exit(1);
+  return false;
 }
-let failed = 0;
-for (const check of CHECKS) {
-  console.log(`deno ${check}`);
-  if (!await succeeds(Deno.execPath(), check.split(" "))) failed++;
-}
-let passed = 0;
-if (await ensureDriver()) {
-  for (const args of [TEST, ["test", ...docTestArguments()]]) {
-    const tests = await runTests(args);
-    passed += tests.passed;
-    failed += tests.failed;
-    if (!tests.ok && tests.failed === 0) failed++;
-  }
-  for (const step of [checkAccuracy, attack]) {
-    if (await step()) passed++;
-    else failed++;
+
+const TIERS = ["--all", "--long"];
+const tier = TIERS.find((name) => Deno.args[0] === name);
+const words = Deno.args.slice(tier === undefined ? 0 : 1);
+const preload = ["--preload", "tests/deadline.ts"];
+
+const FAST: readonly Step[] = [
+  command("fmt", "--check"),
+  command("lint"),
+  command("doc", "--lint", "mod.ts", "web.ts"),
+  command("check", "."),
+  tests(...preload, `--ignore=${LONG.join()}`, ...words),
+];
+const REST: readonly Step[] = [
+  tests(...preload, ...words, ...LONG),
+  tests(...docTestArguments()),
+  command("run", "-A", "main.ts", "check", ...CHECK),
+  command("run", "-A", "tasks/attack.ts", ...ATTACK),
+];
+
+const start = performance.now();
+let [passed, failed] = [0, 0];
+if (await prepare()) {
+  for (const step of [...(tier === "--long" ? [] : FAST), ...(tier === undefined ? [] : REST)]) {
+    const counts = await step();
+    passed += counts.passed;
+    failed += counts.failed;
   }
 } else {
   failed++;
 }
+console.log(`Tested for ${((performance.now() - start) / 1000).toFixed(0)} s`);
 console.log(`${passed} passed, ${failed} failed`);
 Deno.exit(failed > 0 || passed === 0 ? 1 : 0);

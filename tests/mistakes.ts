@@ -41,7 +41,7 @@ const WORDS: readonly Mistake[] = [
   ["conv --pad=1", "'--pad=1'", "option", "did you mean --padding?"],
   ["conv --weight w.npy", "'--weight", "option", "did you mean --filter?"],
   ["gemm --weights w.npy", "'--weights", "option", "did you mean --b?"],
-  ["conv --dilate 2", "'--dilate'", "option", "did you mean --dilation?"],
+  ["conv --dilate 2", "'--dilate'", "option", "did you mean --dilation (1 for none)?"],
   ["conv --kernel_size 3", "'--kernel_size'", "option", "did you mean --filter-size?"],
   ["bench --kernel-size 3", "'--kernel-size'", "option", "the descriptor says it"],
   ["conv --dt f16", "'--dt'", "option", "did you mean --dtype?"],

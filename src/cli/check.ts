@@ -80,7 +80,7 @@ Exit 1: a case fails, was more exact in the baseline, or is there and did not ru
 Exit 5: a case did not run to its end.`;
 
 /** Problems of the built-in suite that reach every algorithm. */
-const QUICK = /n"(normal_3x3|filter_5x5|stride2_3x3|groups_4|depthwise)"$/;
+export const QUICK = /n"(normal_3x3|filter_5x5|stride2_3x3|groups_4|depthwise)"$/;
 
 /** What a table of a check shows unless it is asked for more. */
 const CHECK_COLUMNS: readonly CaseColumnName[] = [

@@ -9,6 +9,7 @@ import { openValidator } from "../../src/gpu/validate.ts";
 import type { Kernel } from "../../src/kernels/kernel.ts";
 import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/main_loop_variant.ts";
 import { TILE_POLICIES } from "../../src/kernels/policy.ts";
+import { coverPairs } from "./kernels/cover.ts";
 import { ACTIVATIONS } from "../../src/problem/epilogue.ts";
 import { type GemmProblem, gemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
 
@@ -83,7 +84,7 @@ function kernels(): Kernel[] {
   for (const balance of [{}, { balance: "stream-k", device: softwareDevice(4) }] as const) {
     add({ size: 168 }, { dtype: "f32", variant: { raster: 3 }, ...balance });
   }
-  return [...found.values()];
+  return coverPairs([...found.values()]);
 }
 
 for (const backend of BACKENDS) {

@@ -213,7 +213,7 @@ Deno.test("whatever more workspace is allowed, what was planned with less is pla
     for (const algorithm of ["im2col", "im2win"] as const) {
       if (op !== "fwd" && algorithm === "im2win") continue;
       let planned = 0;
-      for (let maxWorkspaceBytes = 1e5; maxWorkspaceBytes < 1e8; maxWorkspaceBytes *= 1.05) {
+      for (let maxWorkspaceBytes = 1e5; maxWorkspaceBytes < 1e8; maxWorkspaceBytes *= 1.15) {
         const asked = request({ ...problem, op }, { algorithm, maxWorkspaceBytes });
         try {
           assert.ok(planConv(asked).workspaceBytes <= maxWorkspaceBytes);
@@ -223,7 +223,7 @@ Deno.test("whatever more workspace is allowed, what was planned with less is pla
           assert.equal(planned, 0, `${op} ${algorithm} ${maxWorkspaceBytes}: ${error.message}`);
         }
       }
-      assert.ok(planned > 50);
+      assert.ok(planned > 20);
     }
   }
 });

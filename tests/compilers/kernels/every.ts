@@ -1,15 +1,16 @@
-/** Every generated kernel, as compilers read it. */
+/** Kernels of every family, as compilers read them. */
 import type { Backend } from "../../../src/gpu/provider.ts";
 import { openValidator } from "../../../src/gpu/validate.ts";
 import type { Kernel } from "../../../src/kernels/kernel.ts";
 import { biasGradientKernels } from "./bias_gradient.ts";
+import { coverPairs } from "./cover.ts";
 import { depthwiseKernels } from "./depthwise.ts";
 import { gemmKernels, gemvKernels, implicitKernels, strideKernels } from "./products.ts";
 import { integerKernels } from "./integers.ts";
 import { fusedKernels, nonfusedKernels, winrsKernels } from "./winograd.ts";
 import { windowKernels } from "./windows.ts";
 
-/** Kernels of every algorithm, each once. */
+/** Kernels of every algorithm, each once, and so many that each pair of traits occurs. */
 function kernels(): Kernel[] {
   const all = [
     implicitKernels,
@@ -24,7 +25,7 @@ function kernels(): Kernel[] {
     biasGradientKernels,
     integerKernels,
   ].flatMap((family) => family());
-  return [...new Map(all.map((kernel) => [kernel.name, kernel])).values()];
+  return coverPairs([...new Map(all.map((kernel) => [kernel.name, kernel])).values()]);
 }
 
 /** What a backend's compiler finds wrong in any of them, by kernel, and how many there are. */

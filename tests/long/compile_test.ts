@@ -1,7 +1,7 @@
 import assert from "#assert";
-import { DEVICE_VARIABLES } from "../src/gpu/environment.ts";
-import { ENVIRONMENT } from "../tasks/compile_permissions.ts";
-import { deno, ROOT, run, start, temporaryDirectory } from "./cli.ts";
+import { DEVICE_VARIABLES } from "../../src/gpu/environment.ts";
+import { ENVIRONMENT } from "../../tasks/compile_permissions.ts";
+import { deno, ROOT, run, start, temporaryDirectory } from "../cli.ts";
 
 /** The tools that the file's script asks for. */
 const TOOLS = "chmod gzip head id ls mkdir mktemp mv rm rmdir tail".split(" ");

@@ -4,12 +4,12 @@ import { convProblem } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { gemmProblem } from "../../src/problem/gemm_problem.ts";
 import { deno } from "../cli.ts";
-import { type Attack, Finding, messageFault, textFault } from "./attack.ts";
-import { Draw } from "./draw.ts";
-import { holdEnded } from "./in_process.ts";
-import { mutateBytes } from "./mutate.ts";
-import { plainActivation, plainConv, plainGemm } from "./plain_reference.ts";
-import { type Found, runAttack } from "./run.ts";
+import { type Attack, Finding, messageFault, textFault } from "../attack/attack.ts";
+import { Draw } from "../attack/draw.ts";
+import { holdEnded } from "../attack/in_process.ts";
+import { mutateBytes } from "../attack/mutate.ts";
+import { plainActivation, plainConv, plainGemm } from "../attack/plain_reference.ts";
+import { type Found, runAttack } from "../attack/run.ts";
 
 Deno.test("a case that finds something, dies, hangs or takes memory is told by its number, and the next ones run", async () => {
   const planted: Attack = {
@@ -30,7 +30,7 @@ Deno.test("a case that finds something, dies, hangs or takes memory is told by i
     count: 7,
     deadline: Infinity,
     mostMemory: 2 ** 30,
-    worker: new URL("planted_worker.ts", import.meta.url),
+    worker: new URL("../attack/planted_worker.ts", import.meta.url),
   }, (one) => found.push(one));
   assert.equal(cases, 7);
   assert.deepEqual([...outcomes], [["held", 3]]);

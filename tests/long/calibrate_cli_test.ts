@@ -1,7 +1,7 @@
 /** The life of a calibration: measured, shown, heeded, left aside, damaged. */
 import assert from "#assert";
 import { join } from "node:path";
-import { wgconv } from "./cli.ts";
+import { wgconv } from "../cli.ts";
 
 const PROBLEM = ["--problem", "mb1ic4ih8oc4kh3ph1"];
 

@@ -1,16 +1,16 @@
-import { algorithmNames } from "./registry.ts";
+import { algorithmNames } from "../../src/algorithms/registry.ts";
 import assert from "#assert";
-import { UnsupportedError } from "../errors.ts";
-import { convProblem, OPERATIONS } from "../problem/conv_problem.ts";
-import { ACTIVATIONS, NO_EPILOGUE } from "../problem/epilogue.ts";
-import { type GemmDType, gemmProblem } from "../problem/gemm_problem.ts";
-import { filterLayoutFor, LAYOUTS } from "../tensor/layout.ts";
-import { softwareDevice } from "./device/h200.ts";
-import { planGemm } from "./gemm/plan.ts";
-import { longestLoops, MOST_ITERATIONS } from "./loops.ts";
-import { DEFAULT_LIMITS, type Pass, type Plan } from "./plan.ts";
-import { planConv } from "./planner.ts";
-import type { PlanRequest } from "./request.ts";
+import { UnsupportedError } from "../../src/errors.ts";
+import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { type GemmDType, gemmProblem } from "../../src/problem/gemm_problem.ts";
+import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
+import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { planGemm } from "../../src/algorithms/gemm/plan.ts";
+import { longestLoops, MOST_ITERATIONS } from "../../src/algorithms/loops.ts";
+import { DEFAULT_LIMITS, type Pass, type Plan } from "../../src/algorithms/plan.ts";
+import { planConv } from "../../src/algorithms/planner.ts";
+import type { PlanRequest } from "../../src/algorithms/request.ts";
 
 /** Lavapipe's, of two cores. */
 const LIMITS = {

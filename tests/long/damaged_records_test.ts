@@ -2,29 +2,29 @@
 
 import assert from "#assert";
 import fc from "fast-check";
-import { baselineDiff, parseBaseline, printBaseline } from "../src/bench/baseline.ts";
+import { baselineDiff, parseBaseline, printBaseline } from "../../src/bench/baseline.ts";
 import {
   mergeTuning,
   otherDevice,
   parseTuning,
   printTuning,
   tuningTable,
-} from "../src/bench/tuning_file.ts";
-import { oneSentence } from "../src/cli/failure.ts";
-import { EXIT, exitCodeOf } from "../src/errors.ts";
-import { latestCases } from "../src/report/case_key.ts";
-import { compareRuns } from "../src/report/comparison.ts";
+} from "../../src/bench/tuning_file.ts";
+import { oneSentence } from "../../src/cli/failure.ts";
+import { EXIT, exitCodeOf } from "../../src/errors.ts";
+import { latestCases } from "../../src/report/case_key.ts";
+import { compareRuns } from "../../src/report/comparison.ts";
 import {
   comparisonData,
   comparisonMarkdown,
   comparisonText,
-} from "../src/report/comparison_views.ts";
-import { reportPage } from "../src/report/page.ts";
-import { parseRecords } from "../src/report/read_records.ts";
-import { delimitedTable, recordTable } from "../src/report/record_table.ts";
-import { markdownTable, textTable } from "../src/report/table.ts";
-import { VERSION } from "../src/version.ts";
-import { caseFields, ENVIRONMENT } from "./support/test_records.ts";
+} from "../../src/report/comparison_views.ts";
+import { reportPage } from "../../src/report/page.ts";
+import { parseRecords } from "../../src/report/read_records.ts";
+import { delimitedTable, recordTable } from "../../src/report/record_table.ts";
+import { markdownTable, textTable } from "../../src/report/table.ts";
+import { VERSION } from "../../src/version.ts";
+import { caseFields, ENVIRONMENT } from "../support/test_records.ts";
 
 /** What stands where something else is expected. */
 const VALUES: fc.Arbitrary<unknown> = fc.oneof(

@@ -1,19 +1,19 @@
 import assert from "#assert";
-import { type ConvProblem, OPERATIONS } from "../problem/conv_problem.ts";
-import { parseDescriptor } from "../problem/descriptor.ts";
-import { type Activation, type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
-import { type GemmDType, type GemmProblem, gemmProblem } from "../problem/gemm_problem.ts";
-import { activate } from "../reference/reference.ts";
-import type { ProjectionRecord } from "../report/record.ts";
-import type { FillKind } from "../tensor/fill.ts";
-import { filterLayoutFor, type Layout, LAYOUTS, stridesInLayout } from "../tensor/layout.ts";
-import { type Checked, linearOf, type ReferenceRequest } from "./check.ts";
-import { convSubject } from "./conv_subject.ts";
-import { gemmSubject } from "./gemm_subject.ts";
-import { defaultFill, fillOperands, fromCanonical } from "./operands.ts";
-import { checkResult } from "./projected.ts";
-import type { HostOperands, Subject } from "./subject.ts";
-import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import { type ConvProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
+import { type Activation, type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { type GemmDType, type GemmProblem, gemmProblem } from "../../src/problem/gemm_problem.ts";
+import { activate } from "../../src/reference/reference.ts";
+import type { ProjectionRecord } from "../../src/report/record.ts";
+import type { FillKind } from "../../src/tensor/fill.ts";
+import { filterLayoutFor, type Layout, LAYOUTS, stridesInLayout } from "../../src/tensor/layout.ts";
+import { type Checked, linearOf, type ReferenceRequest } from "../../src/run/check.ts";
+import { convSubject } from "../../src/run/conv_subject.ts";
+import { gemmSubject } from "../../src/run/gemm_subject.ts";
+import { defaultFill, fillOperands, fromCanonical } from "../../src/run/operands.ts";
+import { checkResult } from "../../src/run/projected.ts";
+import type { HostOperands, Subject } from "../../src/run/subject.ts";
+import type { PlanArithmetic } from "../../src/problem/plan_arithmetic.ts";
 
 /** Large enough to be projected, by little. */
 const LARGE = "mb2ic32ih58oc64kh3ph1";

@@ -1,17 +1,17 @@
 import assert from "#assert";
-import { algorithmNames } from "../algorithms/registry.ts";
-import { convolve } from "../convolve.ts";
-import { openDevice } from "../gpu/device.ts";
-import { execute } from "../gpu/execute.ts";
-import type { GpuDevice } from "../gpu/gpu_device.ts";
-import { convProblem, OPERATIONS } from "../problem/conv_problem.ts";
-import { parseDescriptor } from "../problem/descriptor.ts";
-import { prepareBiasGradient } from "./bias_gradient.ts";
-import { prepareConvolution } from "./convolution.ts";
-import type { GpuTensor } from "./gpu_tensor.ts";
-import type { Layer } from "./layer.ts";
-import { sharedWorkspace, type Workspace, WorkspaceBuffers } from "./workspace.ts";
-import { tensorsOf } from "../../tests/support/layer_tensors.ts";
+import { algorithmNames } from "../../src/algorithms/registry.ts";
+import { convolve } from "../../src/convolve.ts";
+import { openDevice } from "../../src/gpu/device.ts";
+import { execute } from "../../src/gpu/execute.ts";
+import type { GpuDevice } from "../../src/gpu/gpu_device.ts";
+import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
+import { prepareBiasGradient } from "../../src/layers/bias_gradient.ts";
+import { prepareConvolution } from "../../src/layers/convolution.ts";
+import type { GpuTensor } from "../../src/layers/gpu_tensor.ts";
+import type { Layer } from "../../src/layers/layer.ts";
+import { sharedWorkspace, type Workspace, WorkspaceBuffers } from "../../src/layers/workspace.ts";
+import { tensorsOf } from "../support/layer_tensors.ts";
 
 Deno.test("layers that share a workspace full of NaN compute the same: no kernel reads what none wrote", async () => {
   using gpu = await openDevice();

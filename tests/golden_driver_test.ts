@@ -1,0 +1,55 @@
+/**
+ * Each algorithm, operation and layout once on the driver at hand, by kernels that compile fast: the first of a few golden
+ * cases that the algorithm can do. `tests/drivers` has all cases, policies and variants.
+ */
+import assert from "#assert";
+import { tryPlanConv } from "../src/algorithms/planner.ts";
+import { isRefusal } from "../src/algorithms/refusal.ts";
+import { algorithms } from "../src/algorithms/registry.ts";
+import { openDevice } from "../src/gpu/device.ts";
+import { OPERATIONS } from "../src/problem/conv_problem.ts";
+import { LAYOUTS } from "../src/tensor/layout.ts";
+import { loadGoldenCases } from "./golden.ts";
+import { goldenRequest, type GoldenRun, runGolden } from "./golden_conv.ts";
+
+/** Sizes that divide no tile, and a case for the algorithm whose groups have one channel. */
+const CASES = ["odd_channels", "depthwise"];
+
+/** Cheap to compile, where an algorithm heeds it. */
+const CHEAP: Pick<GoldenRun, "policy" | "variant"> = {
+  policy: "tiny",
+  variant: { unroll: false },
+};
+
+/** What has no such kernels. */
+const NONE: Readonly<Record<string, readonly string[]>> = {
+  "winograd2d": ["bwd-filter"],
+  "winograd1d": ["bwd-filter"],
+  "winrs": ["fwd", "bwd-data"],
+  "im2win": ["bwd-data", "bwd-filter"],
+  "im2win-fused": ["bwd-data", "bwd-filter"],
+};
+
+const golden = loadGoldenCases().filter(({ name }) => CASES.includes(name));
+
+for (const { name: algorithm, heeds } of algorithms()) {
+  for (const op of OPERATIONS) {
+    Deno.test(`${algorithm} ${op} agrees with PyTorch in every layout`, async () => {
+      using gpu = await openDevice();
+      for (const layout of LAYOUTS) {
+        const run: GoldenRun = {
+          op,
+          algorithm,
+          layout,
+          ...(algorithm === "winrs" || !heeds.includes("variant") ? {} : CHEAP),
+        };
+        const able = golden.find((one) => !isRefusal(tryPlanConv(goldenRequest(gpu, one, run))));
+        const none = NONE[algorithm]?.includes(op) ?? false;
+        assert.equal(able === undefined, none, `${algorithm} ${op} ${layout}`);
+        if (able === undefined) continue;
+        const { verdict, message, kernel } = await runGolden(gpu, able, run);
+        assert.equal(verdict, "pass", `${kernel}: ${message}`);
+      }
+    });
+  }
+}
