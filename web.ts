@@ -38,7 +38,12 @@ export * from "./src/problem/gemm_problem.ts";
 export type { ByteDType, IntegerOperands } from "./src/problem/integer_operands.ts";
 export * from "./src/problem/gemm_suite.ts";
 export * from "./src/problem/gemm_arithmetic.ts";
-export { bothSides, type PaddingMode, type Paddings } from "./src/problem/padding.ts";
+export {
+  type AxisValues,
+  bothSides,
+  type PaddingMode,
+  type Paddings,
+} from "./src/problem/padding.ts";
 export type {
   AxisTile,
   PlanArithmetic,

@@ -1,7 +1,7 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { expectArray, expectObject, expectWord, said } from "../expect.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import { type PaddingMode, paddingOf } from "./padding.ts";
+import { type AxisValues, bothSides, type PaddingMode, paddingOf, perAxis } from "./padding.ts";
 
 /** What is computed: the output, the gradient of the input, or the gradient of the filter. */
 export type Operation = "fwd" | "bwd-data" | "bwd-filter";
@@ -63,16 +63,19 @@ export interface ConvProblemInit {
   filterSize: readonly number[];
   /** Defaults to what the other sizes give. */
   outputSize?: readonly number[];
-  /** 1 on every axis where absent. */
-  stride?: readonly number[];
+  /** One value for all axes, or one an axis; 1 where absent. */
+  stride?: AxisValues;
   /** 0 on every axis where absent. */
   paddingBegin?: readonly number[];
   /** Defaults to `paddingBegin`. */
   paddingEnd?: readonly number[];
-  /** A word in place of both: `same` and `same-lower` give ceil(size / stride) outputs, `valid` is no padding. */
-  padding?: PaddingMode;
-  /** 1 on every axis where absent. */
-  dilation?: readonly number[];
+  /**
+   * In place of both: one value for all sides, one an axis, all before and then all after; or a word: `same` and `same-lower` give
+   * ceil(size / stride) outputs, `valid` is no padding.
+   */
+  padding?: AxisValues | PaddingMode;
+  /** One value for all axes, or one an axis; 1 where absent. */
+  dilation?: AxisValues;
   /** For people. */
   name?: string;
 }
@@ -139,8 +142,6 @@ export function convProblem(init: ConvProblemInit): ConvProblem {
   const rank = init.inputSize.length;
   const every = (value: number) => new Array<number>(rank).fill(value);
   const groups = init.groups ?? 1;
-  const stride = init.stride ?? every(1);
-  const dilation = init.dilation ?? every(1);
   if (rank < 1 || rank > 3) {
     throw new InputTypeError(`Cannot convolve: ${rank} spatial axes, 1 to 3 are supported`);
   }
@@ -155,16 +156,23 @@ export function convProblem(init: ConvProblemInit): ConvProblem {
       }
     }
   };
-  expectAxes({ filterSize: init.filterSize, stride, dilation });
+  const stride = perAxis("stride", init.stride ?? 1, rank);
+  const dilation = perAxis("dilation", init.dilation ?? 1, rank);
+  expectAxes({ filterSize: init.filterSize });
   const { padding } = init;
-  const word = padding === undefined
+  const both = padding === undefined
     ? undefined
-    : paddingOf(padding, { ...init, stride, dilation });
-  const paddingBegin = word?.paddingBegin ?? init.paddingBegin ?? every(0);
-  const paddingEnd = word?.paddingEnd ?? init.paddingEnd ?? paddingBegin;
-  if (word !== undefined && (init.paddingBegin ?? init.paddingEnd) !== undefined) {
+    : typeof padding === "number" || Array.isArray(padding)
+    ? bothSides(padding, rank)
+    // Anything else is a word, or refused as none.
+    : paddingOf(padding as PaddingMode, { ...init, stride, dilation });
+  const paddingBegin = both?.paddingBegin ?? init.paddingBegin ?? every(0);
+  const paddingEnd = both?.paddingEnd ?? init.paddingEnd ?? paddingBegin;
+  if (both !== undefined && (init.paddingBegin ?? init.paddingEnd) !== undefined) {
     throw new InputTypeError(
-      `Cannot convolve: padding "${padding}" stands for paddingBegin and paddingEnd, which are given, too`,
+      `Cannot convolve: padding ${
+        said(padding)
+      } stands for paddingBegin and paddingEnd, which are given, too`,
     );
   }
   expectAxes({ paddingBegin, paddingEnd });

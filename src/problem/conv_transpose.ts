@@ -1,7 +1,7 @@
 import { InputRangeError } from "../errors.ts";
 import { expectArray, expectObject } from "../expect.ts";
 import { type ConvProblem, convProblem, dilatedSize } from "./conv_problem.ts";
-import { bothSides, endBefore, perAxis } from "./padding.ts";
+import { type AxisValues, bothSides, endBefore, perAxis } from "./padding.ts";
 
 /** A transposed convolution by PyTorch's words: of X of [N, C, H, W] with W of [C, K/g, R, S]. */
 export interface ConvTransposeInit {
@@ -18,13 +18,13 @@ export interface ConvTransposeInit {
   /** (T,) R, S */
   filterSize: readonly number[];
   /** Elements of the result from one of the input to the next: one value for all axes, or one an axis; 1 where absent. */
-  stride?: readonly number[];
-  /** Elements that the result loses on both sides, or all before and then all after; 0 where absent. */
-  padding?: readonly number[];
+  stride?: AxisValues;
+  /** Elements that the result loses on all sides, on both of each axis, or all before and then all after; 0 where absent. */
+  padding?: AxisValues;
   /** Further elements at the end of each axis of the result, fewer than its stride or its dilation; 0 where absent. */
-  outputPadding?: readonly number[];
-  /** 1 for none. */
-  dilation?: readonly number[];
+  outputPadding?: AxisValues;
+  /** One value for all axes, or one an axis; 1, which is none, where absent. */
+  dilation?: AxisValues;
   /** For people. */
   name?: string;
 }
@@ -48,9 +48,9 @@ export interface ConvTransposeInit {
  *   outChannels: 8,
  *   inputSize: [7, 7],
  *   filterSize: [3, 3],
- *   stride: [2],
- *   padding: [1],
- *   outputPadding: [1],
+ *   stride: 2,
+ *   padding: 1,
+ *   outputPadding: 1,
  * });
  * assert.equal(problem.op, "bwd-data");
  * assert.deepEqual(problem.inputSize, [14, 14]);

@@ -1,6 +1,7 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { expectArray, expectObject, expectWord } from "../expect.ts";
 import {
+  type AxisValues,
   bothSides,
   endBefore,
   PADDING_MODES,
@@ -34,14 +35,14 @@ export interface ShapesInit {
   /** G */
   groups: number;
   /** One value for all, or one an axis; 1 where absent. */
-  stride?: readonly number[];
+  stride?: AxisValues;
   /**
    * One value for all, one an axis, or all that come before and then all that come after; or a word. `same` and `same-lower`
    * of bwd-filter need `filterSize`, of bwd-data with strides `inputSize`.
    */
-  padding?: readonly number[] | PaddingMode;
+  padding?: AxisValues | PaddingMode;
   /** One value for all, or one an axis; 1 where absent. */
-  dilation?: readonly number[];
+  dilation?: AxisValues;
 }
 
 /**
@@ -59,8 +60,8 @@ export interface ShapesInit {
  *   input: [1, 3, 32, 32],
  *   filter: [8, 3, 3, 3],
  *   groups: 1,
- *   stride: [2],
- *   padding: [1],
+ *   stride: 2,
+ *   padding: 1,
  * });
  * assert.deepEqual(outputSize, [16, 16]);
  * ```

@@ -37,8 +37,8 @@ export interface PaddedSizes {
 export function paddingOf(mode: PaddingMode, sizes: PaddedSizes): Paddings {
   if (!PADDING_MODES.includes(mode)) {
     throw new InputTypeError(
-      `Cannot convolve: padding is ${said(mode)}, expected "same", "same-lower" or "valid"; ` +
-        "paddingBegin and paddingEnd take numbers, one a spatial axis",
+      `Cannot convolve: padding is ${said(mode)}, expected "same", "same-lower" or "valid", ` +
+        "a number, or numbers, one a spatial axis",
     );
   }
   const { inputSize, filterSize, stride, dilation } = sizes;
@@ -63,8 +63,12 @@ export function endBefore(extra: number, end: number, stride: number): number {
   return end - (extra - extra % stride);
 }
 
+/** Values of the spatial axes: one for all, alone or in an array, or one an axis. */
+export type AxisValues = number | readonly number[];
+
 /** One value an axis; a single one stands for all. */
-export function perAxis(what: string, values: readonly number[], rank: number): number[] {
+export function perAxis(what: string, values: AxisValues, rank: number): number[] {
+  if (typeof values === "number") return new Array<number>(rank).fill(values);
   expectArray("Cannot convolve", what, values);
   if (values.length === 1) return new Array<number>(rank).fill(values[0]!);
   if (values.length === rank) return [...values];
@@ -80,7 +84,8 @@ export function perAxis(what: string, values: readonly number[], rank: number): 
  *
  * @throws {TypeError} if `values` has another length.
  */
-export function bothSides(values: readonly number[], rank: number): Paddings {
+export function bothSides(values: AxisValues, rank: number): Paddings {
+  if (typeof values === "number") return bothSides([values], rank);
   expectArray("Cannot convolve", "padding", values);
   if (values.length === 2 * rank) {
     return { paddingBegin: values.slice(0, rank), paddingEnd: values.slice(rank) };

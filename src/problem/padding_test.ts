@@ -1,5 +1,6 @@
 import assert from "#assert";
 import { convProblem } from "./conv_problem.ts";
+import { convTransposeProblem } from "./conv_transpose.ts";
 import { parseDescriptor, printDescriptor } from "./descriptor.ts";
 import { problemFromShapes } from "./from_shapes.ts";
 
@@ -118,4 +119,24 @@ Deno.test("problems from shapes take the words in all operations", () => {
   );
   const valid = { op: "fwd", groups: 1, input: input!, filter: filter!, padding: "valid" } as const;
   assert.deepEqual(problemFromShapes(valid).outputSize, [8, 8]);
+});
+
+Deno.test("padding, stride and dilation are a number for all axes, or numbers", () => {
+  const all = { ...sizes, filterSize: [3, 3] };
+  const both = { ...all, paddingBegin: [1, 1], stride: [2, 2], dilation: [2, 2] };
+  assert.deepEqual(convProblem({ ...all, padding: 1, stride: 2, dilation: 2 }), convProblem(both));
+  assert.deepEqual(convProblem({ ...all, padding: [1] }), convProblem({ ...all, padding: 1 }));
+  assert.deepEqual(
+    convProblem({ ...all, padding: [1, 0, 2, 1] }),
+    convProblem({ ...all, paddingBegin: [1, 0], paddingEnd: [2, 1] }),
+  );
+  assert.deepEqual(
+    convTransposeProblem({ ...all, padding: 1, stride: 2, outputPadding: 1 }),
+    convTransposeProblem({ ...all, padding: [1, 1], stride: [2, 2], outputPadding: [1, 1] }),
+  );
+  const shapes = { op: "fwd", groups: 1, input: [1, 2, 8, 8], filter: [3, 2, 3, 3] } as const;
+  assert.deepEqual(
+    problemFromShapes({ ...shapes, padding: 1, stride: 2 }),
+    problemFromShapes({ ...shapes, padding: [1, 1], stride: [2, 2] }),
+  );
 });
