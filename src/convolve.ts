@@ -1,9 +1,11 @@
 import type { Plan } from "./algorithms/plan.ts";
+import { expectObject } from "./expect.ts";
 import type { Clock } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
 import { type ConvPlanOptions, planConvolution } from "./layers/convolution.ts";
+import { expectSamples } from "./layers/expect_call.ts";
 import type { ConvDType, ConvOutDType, ConvProblem } from "./problem/conv_problem.ts";
-import { type Epilogue, NO_EPILOGUE } from "./problem/epilogue.ts";
+import type { Epilogue } from "./problem/epilogue.ts";
 import type { IntegerOperands } from "./problem/integer_operands.ts";
 import type { Checked } from "./run/check.ts";
 import { convResult, convSubject, type Layouts } from "./run/conv_subject.ts";
@@ -13,6 +15,8 @@ import { checkResult } from "./run/projected.ts";
 import { runPlan } from "./run/run_plan.ts";
 import type { HostData, HostOperands } from "./run/subject.ts";
 import type { TypedArrayOf } from "./tensor/dtype.ts";
+
+const DOING = "Cannot convolve";
 
 /** How a convolution is to be done; what is absent is the planner's choice. */
 export interface ConvolveOptions extends ConvPlanOptions {
@@ -49,7 +53,8 @@ export interface Convolved<D extends ConvOutDType = ConvOutDType> extends Layout
  * Layouts are nchw with kcrs where absent, or the filter layout that goes with `layout`.
  *
  * @param operands X of [N, C, H, W] and W of [K, C/g, R, S] forward, ∇Y of [N, K, P, Q] and W backward-data, X and ∇Y
- * backward-filter, each in the order of its layout; a bias of K values.
+ * backward-filter, each in the order of its layout; a bias of K values, which is added where `options.epilogue` says nothing else.
+ * They are read before the call returns its promise, so that they may be changed after it.
  * @throws {TypeError} where an operand is missing or of another size
  * @throws {RangeError} where the algorithm that was named does not support the problem
  * @throws {UnsupportedError} where the device does not suffice
@@ -100,19 +105,25 @@ export async function convolve(
   operands: HostOperands,
   options: ConvolveOptions = {},
 ): Promise<Convolved> {
+  expectObject(DOING, "options", options, "options");
+  expectObject(DOING, "operands", operands, "arrays");
   const { samples = 1, ...wanted } = options;
-  const epilogue = wanted.epilogue ?? {
-    ...NO_EPILOGUE,
+  expectSamples(DOING, samples);
+  const { epilogue: part = {} } = wanted;
+  expectObject(DOING, "epilogue", part, "what follows the sums");
+  const epilogue = {
     bias: operands.bias !== undefined,
-    ...(operands.scale === undefined ? {} : { scale: "channel" }),
+    ...(operands.scale === undefined ? {} : { scale: "channel" } as const),
+    ...part,
   };
   const integers = wanted.dtype === "i8"
     ? { ...integersOf(operands), ...wanted.integers }
     : wanted.integers;
   const { asked, subject, plan } = planConvolution(gpu, problem, { ...wanted, epilogue, integers });
-  const used = usedOperands("Cannot convolve", subject, operands);
-  await subject.admit?.("none", () => used);
-  const left = convResult(problem, asked, asked.outDtype);
+  const used = usedOperands(DOING, subject, operands);
+  // Nothing is awaited before operands are on their way, so that a caller may change them at once.
+  if (subject.admit) await subject.admit("none", () => used);
+  const left = convResult(asked.problem, asked, asked.outDtype);
   const made = await gpu.guard(() => runPlan(gpu, plan, used, left, samples));
   return { ...asked, plan, shape: left.shape, ...made };
 }

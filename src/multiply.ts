@@ -1,6 +1,8 @@
 import type { Plan } from "./algorithms/plan.ts";
+import { expectObject } from "./expect.ts";
 import type { Clock } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
+import { expectSamples } from "./layers/expect_call.ts";
 import { planProduct, type ProductPlanOptions } from "./layers/product.ts";
 import {
   type GemmDType,
@@ -46,7 +48,8 @@ export interface Multiplied {
  * Does one matrix product, D = activation(alpha·op(A)·op(B) + beta·C + bias) + residual: plans it, brings the operands to the
  * device, runs the plan and fetches the result.
  *
- * @param operands Row-major: A and B in `options.dtype` (f32 where absent), the others as the result.
+ * @param operands Row-major: A and B in `options.dtype` (f32 where absent), the others as the result. They are read before the
+ * call returns its promise, so that they may be changed after it.
  * @throws {TypeError} where an operand is missing, or of another size or type
  * @throws {RangeError} where options contradict each other, or results of i8 may leave 32 bits
  * @throws {UnsupportedError} where the device does not suffice; f16 and f64 need a feature that it was opened with
@@ -72,11 +75,15 @@ export async function multiply(
   operands: HostOperands,
   options: MultiplyOptions = {},
 ): Promise<Multiplied> {
+  const doing = "Cannot multiply";
+  expectObject(doing, "options", options, "options");
   const { samples = 1, ...wanted } = options;
+  expectSamples(doing, samples);
   const { dtype = "f32" } = wanted;
   const { subject, plan } = planProduct(gpu, problem, wanted);
-  const used = usedOperands("Cannot multiply", subject, operands);
-  await subject.admit?.("none", () => used);
+  const used = usedOperands(doing, subject, operands);
+  // Nothing is awaited before operands are on their way, so that a caller may change them at once.
+  if (subject.admit) await subject.admit("none", () => used);
   const { result, samplesNs, clock } = await gpu.guard(() =>
     runPlan(gpu, plan, used, subject.result, samples)
   );

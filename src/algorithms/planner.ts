@@ -1,14 +1,16 @@
 import { unheeded, unsupported } from "./unsupported.ts";
 import { algorithmNames, algorithmOf, algorithms } from "./registry.ts";
 import { expectPlanned, isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
+import { expectObject } from "../expect.ts";
 import { convElementsFault } from "../problem/conv_elements.ts";
 import {
   accumulationLength,
   CONV_DTYPES,
   type ConvProblem,
+  convProblem,
   OPERATIONS,
 } from "../problem/conv_problem.ts";
-import { ACTIVATIONS } from "../problem/epilogue.ts";
+import { ACTIVATIONS, fullEpilogue } from "../problem/epilogue.ts";
 import { ERROR_CEILING } from "../problem/error_bound.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 import { halfError, quadsError, typicalError } from "../winograd/amplification.ts";
@@ -56,8 +58,9 @@ import { withWorkspaceBytes } from "./workspace_limit.ts";
  * ```
  */
 export function supportedAlgorithms(
-  request: PlanRequest,
+  given: PlanRequest,
 ): { name: AlgorithmName; reason?: string }[] {
+  const request = checkedRequest(given);
   return algorithms().map((algorithm) => {
     const { name } = algorithm;
     const reason = unsupported(algorithm, request);
@@ -266,7 +269,8 @@ export function planConv(request: PlanRequest): Plan {
  * assert.ok(isRefusal(planned) && planned.kind === "problem", "Winograd has stride 1");
  * ```
  */
-export function tryPlanConv(asked: PlanRequest): Planned<Plan> {
+export function tryPlanConv(given: PlanRequest): Planned<Plan> {
+  const asked = checkedRequest(given);
   const { problem, epilogue } = asked;
   if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
     return refusal("problem", `bias and activation belong to fwd, not to ${problem.op}`);
@@ -291,6 +295,15 @@ export function tryPlanConv(asked: PlanRequest): Planned<Plan> {
   }
   const other = alternative(request);
   return other === undefined ? plan : refusal(plan.kind, `${plan.text} (${other} does)`);
+}
+
+/** A request of a problem and an epilogue that are whole, as programs without types may not give them. */
+function checkedRequest(given: PlanRequest): PlanRequest {
+  const doing = "Cannot plan";
+  expectObject(doing, "the request", given, "what is to be planned");
+  expectObject(doing, "limits", given.limits, "numbers, such as a device's");
+  const epilogue = fullEpilogue(doing, given.epilogue);
+  return { ...given, problem: convProblem(given.problem), epilogue };
 }
 
 /** Refuses how operands are multiplied where they are not f32, or on units that there are not. */

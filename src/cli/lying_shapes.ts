@@ -68,7 +68,10 @@ export function spatialRank(
     LyingShapes,
 ): number {
   if (filter !== undefined) return filter.length - 2;
-  const told = Math.max(filterSize.length, stride.length, dilation.length);
+  const told = Math.max(
+    filterSize.length,
+    ...[stride, dilation].map((axes) => [axes].flat().length),
+  );
   // One value stands for all axes.
   return told > 1 ? told : Math.max(input.length, output.length) - 2;
 }

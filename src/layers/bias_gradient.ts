@@ -1,7 +1,13 @@
 import { tryPlanBiasGradient } from "../algorithms/bias_gradient/plan.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
-import { type ConvProblem, tensorShape } from "../problem/conv_problem.ts";
+import {
+  type ConvProblem,
+  convProblem,
+  FLOAT_DTYPES,
+  tensorShape,
+} from "../problem/conv_problem.ts";
 import { type Layout, shapeInLayout } from "../tensor/layout.ts";
+import { expectCall } from "./expect_call.ts";
 import type { TensorSpec } from "./gpu_tensor.ts";
 import { type Layer, type LayerOptions, makeLayer } from "./layer.ts";
 import { planOn } from "./plan_cache.ts";
@@ -48,9 +54,12 @@ export interface BiasGradientTensors {
  */
 export async function prepareBiasGradient(
   gpu: GpuDevice,
-  problem: ConvProblem,
+  given: ConvProblem,
   options: BiasGradientOptions = {},
 ): Promise<Layer<BiasGradientTensors>> {
+  const words = { dtype: FLOAT_DTYPES, outDtype: FLOAT_DTYPES };
+  expectCall("Cannot sum a bias' gradient", gpu, options, words);
+  const problem = convProblem(given);
   const { dtype = "f32", outDtype = dtype, layout = "nchw", workspace } = options;
   const asked = { gradient: "bias", problem, dtype, outDtype, layout } as const;
   const plan = planOn(

@@ -2,21 +2,30 @@ import type { Plan } from "../algorithms/plan.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import {
+  CONV_DTYPES,
+  CONV_OUT_DTYPES,
   type ConvDType,
   type ConvOutDType,
   type ConvProblem,
+  convProblem,
   resultDtypes,
 } from "../problem/conv_problem.ts";
-import { type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
+import { type Epilogue, fullEpilogue } from "../problem/epilogue.ts";
 import { type ConvAsked, convSubject } from "../run/conv_subject.ts";
 import type { Subject, SubjectTensor } from "../run/subject.ts";
 import { filterLayoutFor } from "../tensor/layout.ts";
+import { expectCall } from "./expect_call.ts";
 import type { GpuDType, TensorSpec } from "./gpu_tensor.ts";
 import { type Layer, type LayerOptions, makeLayer } from "./layer.ts";
 import { planOn } from "./plan_cache.ts";
 
 /** How a convolution is to be planned; what is absent is the planner's choice. */
-export type ConvPlanOptions = Partial<Omit<PlanRequest, "problem" | "limits" | "sizes">>;
+export type ConvPlanOptions =
+  & Partial<Omit<PlanRequest, "problem" | "limits" | "sizes" | "epilogue">>
+  & {
+    /** What follows the sums, forward; no bias and no activation where nothing is said of them. */
+    readonly epilogue?: Partial<Epilogue>;
+  };
 
 /** How a convolution is prepared. */
 export interface PrepareConvolutionOptions extends ConvPlanOptions, LayerOptions {}
@@ -54,18 +63,22 @@ export interface PlannedConvolution {
 /** Plans a convolution for a device, once for each way it is asked for. */
 export function planConvolution(
   gpu: GpuDevice,
-  problem: ConvProblem,
+  given: ConvProblem,
   options: ConvPlanOptions,
 ): PlannedConvolution {
+  const doing = "Cannot convolve";
+  expectCall(doing, gpu, options, { dtype: CONV_DTYPES, outDtype: CONV_OUT_DTYPES });
+  const problem = convProblem(given);
   const {
     dtype = "f32",
     outDtype = resultDtypes(dtype)[0],
     layout = "nchw",
     filterLayout = filterLayoutFor(layout),
-    epilogue = NO_EPILOGUE,
+    epilogue: part,
     integers,
     ...planning
   } = options;
+  const epilogue = fullEpilogue(doing, part);
   const asked = { problem, epilogue, layout, filterLayout, dtype, outDtype, integers };
   const subject = convSubject(asked);
   return { asked, subject, plan: planOn(gpu, asked, planning, subject.plan) };
@@ -83,7 +96,7 @@ export function specOf({ dtype, shape }: SubjectTensor, layout?: TensorSpec["lay
  * kind costs little. Layouts are nchw with kcrs where absent, or the filter layout that goes with `layout`; sums of i8
  * operands that leave 32 bits wrap.
  *
- * @throws {RangeError} where the algorithm that was named does not support the problem
+ * @throws {TypeError | RangeError} where problem or options are none, or the algorithm that was named does not support the problem
  * @throws {UnsupportedError} where the device does not suffice
  * @throws {DeviceError} where a kernel does not compile, or the device is lost
  * @example

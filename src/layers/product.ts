@@ -1,10 +1,11 @@
 import type { GemmRequest } from "../algorithms/gemm/request.ts";
 import type { Plan } from "../algorithms/plan.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
-import type { GemmProblem } from "../problem/gemm_problem.ts";
+import { GEMM_DTYPES, type GemmProblem, gemmProblem } from "../problem/gemm_problem.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
 import type { Subject } from "../run/subject.ts";
 import { specOf } from "./convolution.ts";
+import { expectCall } from "./expect_call.ts";
 import type { TensorSpec } from "./gpu_tensor.ts";
 import { type Layer, type LayerOptions, makeLayer } from "./layer.ts";
 import { planOn } from "./plan_cache.ts";
@@ -31,12 +32,18 @@ export interface ProductTensors {
   readonly output: TensorSpec;
 }
 
+/** What f16 is summed in, and its results are in. */
+const ARITHMETIC = { accumulate: ["f32", "f16"], outDtype: GEMM_DTYPES };
+
 /** Plans a product for a device, once for each way it is asked for. */
 export function planProduct(
   gpu: GpuDevice,
-  problem: GemmProblem,
-  { dtype = "f32", accumulate, outDtype, ...planning }: ProductPlanOptions,
+  given: GemmProblem,
+  options: ProductPlanOptions,
 ): { readonly subject: Subject; readonly plan: Plan } {
+  expectCall("Cannot multiply", gpu, options, { dtype: GEMM_DTYPES, ...ARITHMETIC });
+  const problem = gemmProblem(given);
+  const { dtype = "f32", accumulate, outDtype, ...planning } = options;
   const arithmetic = {
     dtype,
     ...(accumulate && { accumulate }),

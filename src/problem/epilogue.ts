@@ -1,3 +1,6 @@
+import { InputTypeError } from "../errors.ts";
+import { expectObject, expectWord, said } from "../expect.ts";
+
 /**
  * What follows the sum of products: out = activation(sum + bias[channel]). Forward only. Of int8 that is summed in i32, and
  * where results are int8 or uint8, too, out = saturate(round(f32(activation(sum + bias[channel])) * scale) + zeroPoint).
@@ -39,6 +42,21 @@ export const LEAKY_RELU_SLOPE = 0.01;
 
 /** The sums as they are. */
 export const NO_EPILOGUE: Epilogue = { bias: false, activation: "none" };
+
+/**
+ * An epilogue of which a part is said: no bias and no activation where nothing is.
+ *
+ * @throws {TypeError | RangeError} where it is none.
+ */
+export function fullEpilogue(doing: string, part: Partial<Epilogue> = {}): Epilogue {
+  expectObject(doing, "epilogue", part, "what follows the sums");
+  const { bias = false, activation = "none", ...others } = part;
+  if (typeof bias !== "boolean") {
+    throw new InputTypeError(`${doing}: epilogue.bias is ${said(bias)}, expected true or false`);
+  }
+  expectWord(doing, "activation", activation, ACTIVATIONS);
+  return { bias, activation, ...others };
+}
 
 /** What a scale of int8 results may be, for messages. */
 export const SCALE_RANGE = "2^-126 to 2^96";

@@ -1,5 +1,6 @@
 import { InputRangeError } from "../errors.ts";
-import type { GemmProblem } from "../problem/gemm_problem.ts";
+import { expectObject } from "../expect.ts";
+import { type GemmProblem, gemmProblem } from "../problem/gemm_problem.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { activate } from "./activate.ts";
 import { addTo, type DoubleDouble, productError, sumError, times } from "./double_double.ts";
@@ -50,8 +51,12 @@ export async function referenceGemm(
   given: GemmInputs,
   options: GemmReferenceOptions = {},
 ): Promise<ReferenceResult> {
-  checkGemmOperands(asked, given);
-  const { problem, operands } = summedProduct(asked, given);
+  const doing = "Cannot compute the gemm reference";
+  expectObject(doing, "operands", given, "arrays");
+  expectObject(doing, "options", options, "options");
+  const whole = gemmProblem(asked);
+  checkGemmOperands(whole, given);
+  const { problem, operands } = summedProduct(whole, given);
   const { m, n, batch } = problem;
   const { sample, indices, onProgress } = options;
   const shape = [batch, m, n];

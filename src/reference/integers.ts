@@ -71,7 +71,7 @@ export async function referenceIntegers(
   { epilogue, ...options }: ReferenceOptions,
   finish?: (sum: number, channel: number) => number,
 ) {
-  const linear = epilogue && { bias: epilogue.bias, activation: "none" as const };
+  const linear = epilogue && { bias: epilogue.bias ?? false, activation: "none" as const };
   const result = await referenceConv(problem, inputs, {
     ...options,
     ...(linear === undefined ? {} : { epilogue: linear }),

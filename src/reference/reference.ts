@@ -1,7 +1,9 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
-import { type Activation, type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
+import { expectObject } from "../expect.ts";
+import { type Activation, type Epilogue, fullEpilogue } from "../problem/epilogue.ts";
 import {
   type ConvProblem,
+  convProblem,
   operandTensors,
   resultTensor,
   tensorShape,
@@ -39,7 +41,7 @@ export interface ReferenceOptions {
   /** Most Workers to start, 0 for none; as many as cores where absent. */
   readonly workers?: number;
   /** Forward only. */
-  readonly epilogue?: Epilogue;
+  readonly epilogue?: Partial<Epilogue>;
   /** Ends the computation early. */
   readonly signal?: AbortSignal;
   /** Called with the done fraction, 0 to 1, now and then. */
@@ -80,11 +82,15 @@ export interface ReferenceResult {
  * ```
  */
 export async function referenceConv(
-  problem: ConvProblem,
+  given: ConvProblem,
   inputs: ReferenceInputs,
   options: ReferenceOptions = {},
 ): Promise<ReferenceResult> {
-  const epilogue = options.epilogue ?? NO_EPILOGUE;
+  const doing = "Cannot compute the reference";
+  expectObject(doing, "operands", inputs, "tensors");
+  expectObject(doing, "options", options, "options");
+  const problem = convProblem(given);
+  const epilogue = fullEpilogue(doing, options.epilogue);
   const [first, second] = operandTensors(problem.op).map((which) =>
     checkedOperand(problem, which, inputs[which])
   );

@@ -1,4 +1,5 @@
 import { InputTypeError } from "../errors.ts";
+import { expectObject } from "../expect.ts";
 import type { TensorSource } from "../npy/mod.ts";
 import { convertDType } from "../tensor/convert.ts";
 import { arrayConstructor, type DType } from "../tensor/dtype.ts";
@@ -116,7 +117,8 @@ async function* chunksOf(file: OperandFile, one: SubjectTensor, from: LossScale)
 }
 
 /**
- * The operands that a subject reads, of those that a caller gives.
+ * The operands that a subject reads, of those that a caller gives. Where they are looked into before they are on their way to the
+ * device, as integers are (`admit`), they are copies.
  *
  * @throws {TypeError} where one is missing, or of another size or type.
  */
@@ -125,6 +127,7 @@ export function usedOperands(
   subject: Subject,
   operands: HostOperands,
 ): HostOperands {
+  expectObject(doing, "operands", operands, "arrays");
   return Object.fromEntries(subject.operands.map(({ role, dtype, shape }) => {
     const data = operands[role];
     const count = elementCount(shape);
@@ -132,7 +135,7 @@ export function usedOperands(
     if (!(data instanceof arrayConstructor(dtype))) {
       throw new InputTypeError(`${doing}: ${role} is no ${dtype} data`);
     }
-    if (data.length === count) return [role, data];
+    if (data.length === count) return [role, subject.admit === undefined ? data : data.slice()];
     throw new InputTypeError(
       `${doing}: ${role} has ${data.length} elements, its shape [${shape}] has ${count}`,
     );

@@ -8,7 +8,13 @@ import {
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import type { SizeMode } from "../../kernels/module.ts";
-import { type ConvProblem, FLOAT_DTYPES, tensorShape } from "../../problem/conv_problem.ts";
+import { expectObject } from "../../expect.ts";
+import {
+  type ConvProblem,
+  convProblem,
+  FLOAT_DTYPES,
+  tensorShape,
+} from "../../problem/conv_problem.ts";
 import { type Layout, LAYOUTS } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { deviceOf } from "../device/h200.ts";
@@ -96,7 +102,11 @@ export function planBiasGradient(request: BiasGradientRequest): Plan {
 }
 
 /** As {@linkcode planBiasGradient}, a refusal as data. */
-export function tryPlanBiasGradient(request: BiasGradientRequest): Planned<Plan> {
+export function tryPlanBiasGradient(given: BiasGradientRequest): Planned<Plan> {
+  const doing = "Cannot plan";
+  expectObject(doing, "the request", given, "what is to be planned");
+  expectObject(doing, "limits", given.limits, "numbers, such as a device's");
+  const request = { ...given, problem: convProblem(given.problem) };
   const { dtype, outDtype = dtype, layout, limits, sizes: mode = "constant" } = request;
   const said: readonly (readonly [string, string, readonly string[]])[] = [
     ["dtype", dtype, FLOAT_DTYPES],

@@ -25,7 +25,8 @@ import {
 import { splitDrift } from "../../problem/split_drift.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { checkGemmArithmetic } from "../../problem/gemm_arithmetic.ts";
-import { GEMM_DTYPES, summedDepth } from "../../problem/gemm_problem.ts";
+import { expectObject } from "../../expect.ts";
+import { GEMM_DTYPES, gemmProblem, summedDepth } from "../../problem/gemm_problem.ts";
 import { type Cut, cutArithmetic, refuseCounts } from "../cut.ts";
 import { cutNotes, UNBOUND_NOTE } from "../cut_note.ts";
 import { refuseLongLoops } from "../loops.ts";
@@ -153,7 +154,11 @@ export function planGemm(request: GemmRequest): Plan {
  *
  * @throws {RangeError} as {@linkcode checkGemmArithmetic}.
  */
-export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
+export function tryPlanGemm(given: GemmRequest): Planned<Plan> {
+  const doing = "Cannot plan";
+  expectObject(doing, "the request", given, "what is to be planned");
+  expectObject(doing, "limits", given.limits, "numbers, such as a device's");
+  const asked = { ...given, problem: gemmProblem(given.problem) };
   checkGemmArithmetic(asked.problem, asked);
   if (!GEMM_DTYPES.includes(asked.dtype)) {
     return refusal("problem", `dtype ${asked.dtype} is none of ${GEMM_DTYPES.join(", ")}`);
