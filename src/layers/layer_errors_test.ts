@@ -123,19 +123,19 @@ Deno.test("gpuTensor() and layers say which word or size is none", async () => {
   const wrong: [() => Promise<unknown>, RegExp][] = [
     [
       () => prepareConvolution(gpu, problem, { layout: "nchv" as never }),
-      /^RangeError: Cannot lay out a tensor: layout is "nchv", expected nchw, nhwc, chwn, /,
+      /^RangeError: Cannot convolve: layout is "nchv", expected nchw, nhwc, chwn$/,
     ],
     [
       () => prepareConvolution(gpu, { ...problem, op: "fwdd" as never }),
-      /^RangeError: Cannot plan: op fwdd is none of fwd, bwd-data, bwd-filter$/,
+      /^RangeError: Cannot convolve: op is "fwdd", expected fwd, bwd-data, bwd-filter$/,
     ],
     [
       () => prepareConvolution(gpu, problem, { dtype: "f99" as never }),
-      /^RangeError: Cannot plan: dtype f99 is none of f32, f16, i8$/,
+      /^RangeError: Cannot convolve: dtype is "f99", expected f32, f16, i8$/,
     ],
     [
       () => prepareBiasGradient(gpu, problem, { dtype: "i8" as never }),
-      /^RangeError: Cannot plan: dtype i8 of a bias' gradient is none of f32, f16$/,
+      /^RangeError: Cannot sum a bias' gradient: dtype is "i8", expected f32, f16$/,
     ],
   ];
   for (const [prepare, message] of wrong) await assert.rejects(prepare(), message);
