@@ -31,7 +31,7 @@ export const LONGEST_MESSAGE = 300;
 
 /** What the engine says, and no user should read. */
 const ENGINE =
-  /undefined is not|Cannot read propert|Cannot destructure|is not a function|is not iterable|is not a constructor|is not defined|Cannot convert (undefined or null|object to|a (BigInt|Symbol))|Invalid array length|Maximum call stack|\bat file:\/\/|^\s+at \S/m;
+  /undefined is not|Cannot read propert|Cannot destructure|is not a function|is not iterable|is not a constructor|is not defined|Cannot convert (undefined or null|object to|a (BigInt|Symbol))|Invalid array length|Maximum call stack|\bat file:\/\/|^\s+at .*:\d+:\d+\)?$/m;
 
 /** What is wrong with a text that a user reads; undefined where nothing is. */
 export function textFault(text: string): string | undefined {

@@ -245,6 +245,8 @@ const GOOD: readonly (readonly string[])[] = [
 const ON_DEVICE_LINES: readonly (readonly string[])[] = [
   ["conv", "--problem", "mb1ic4ih8oc4kh3ph1", "--runs", "1"],
   ["conv", "--input", "x.npy", "--filter", "w.npy", "--runs", "1", "--output", "new.npy"],
+  ["conv", "--input", "blank.npy", "--filter", "sharpen.npy", "--chunk", "1", "--runs", "1"],
+  ["gemm", "--a", "infinite.npy", "--b", "b.npy", "--activation", "tanh", "--runs", "1"],
   ["gemm", "--size", "8,8,8", "--runs", "1"],
   [
     "bench",

@@ -78,7 +78,23 @@ const NAMES = [
   `${"n".repeat(1000)}.npy`,
   "x",
   "x:y.npy",
+  "readme.txt",
+  "notes/",
 ];
+
+/** Members that are no arrays that can be read: a text, objects of Python, nothing. */
+const ODD_MEMBERS: readonly Uint8Array[] = [
+  new TextEncoder().encode("What these arrays are.\n"),
+  objectArray(),
+  new Uint8Array(0),
+];
+
+/** An array of objects, as NumPy writes it: a pickle behind the header. */
+function objectArray(): Uint8Array<ArrayBuffer> {
+  const text = "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".padEnd(117) + "\n";
+  const start = [0x93, ...new TextEncoder().encode("NUMPY"), 1, 0, text.length, 0];
+  return Uint8Array.from([...start, ...new TextEncoder().encode(text), 0x80, 3, 0x4e, 0x2e]);
+}
 
 /** Where data begins behind the headers that NumPy writes for small tensors. */
 const DATA = 128;
@@ -144,7 +160,10 @@ function changeData(draw: Draw, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
 
 /** An archive of members with names of any kind, some of them twice. */
 function oddArchive(draw: Draw, files: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const members = draw.times(draw.int(0, 4), () => [draw.pick(NAMES), draw.pick(files)] as const);
+  const members = draw.times(
+    draw.int(0, 4),
+    () => [draw.pick(NAMES), draw.pick(draw.chance(0.3) ? ODD_MEMBERS : files)] as const,
+  );
   const zip = zipSync(Object.fromEntries(members), { level: draw.chance(0.5) ? 0 : 6, ...DAY });
   if (!draw.chance(0.3)) return new Uint8Array(zip);
   // The same length, so that the directory stays right: two members of one name.
@@ -223,6 +242,10 @@ export const FILES: Attack = {
       if (archive) {
         const tensors = await readOrRefuse(bytes.length, () => readNpz(path));
         if (tensors === undefined) return await refusedByProgram("info", "archives refused");
+        const args = ["tensor", "info", path];
+        const ended = await runInProcess(args);
+        holdEnded(ended, { args });
+        if (ended.code !== 0) throw new Finding(`the codec reads it, info ends with ${ended.code}`);
         await writeNpz(copy, tensors);
         const again = await readNpz(copy);
         for (const [name, tensor] of Object.entries(tensors)) holdSame(name, tensor, again[name]);

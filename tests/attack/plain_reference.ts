@@ -160,8 +160,10 @@ export function plainGemm(
         const added = (beta === 0 ? 0 : beta * c![at]!) +
           (bias === "none" ? 0 : operands.bias![bias === "row" ? i : j]!);
         const last = residual ? operands.residual![at]! : 0;
-        values[at] = plainActivation(activation, alpha * sum + added) + last;
-        magnitudes[at] = Math.abs(alpha) * size + Math.abs(added) + Math.abs(last);
+        // Neither is read where alpha is 0.
+        const [product, products] = alpha === 0 ? [0, 0] : [alpha * sum, Math.abs(alpha) * size];
+        values[at] = plainActivation(activation, product + added) + last;
+        magnitudes[at] = products + Math.abs(added) + Math.abs(last);
       }
     }
   }
@@ -170,6 +172,8 @@ export function plainGemm(
 
 /** An activation as it is defined; GELU with the integral of the normal distribution by Simpson's rule. */
 export function plainActivation(kind: Activation, x: number): number {
+  // Their limit, which no formula below has.
+  if (x === -Infinity && (kind === "gelu" || kind === "silu")) return 0;
   switch (kind) {
     case "none":
       return x;

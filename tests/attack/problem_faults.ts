@@ -94,6 +94,8 @@ function* places({ reference, strides }: Computed): Generator<[at: number, index
   }
 }
 
+/** Roundings of what cancels in its own order, which other orders of the same sum may show. */
+const CANCELLED = 256;
 /** Times the typical error that a single output must not be wrong by. */
 const SINGLE_FAULT = 20;
 /** Roundings that an activation of exponentials may add. */
@@ -140,8 +142,16 @@ function activationRoom(activation: Activation, scale: number, half: boolean): n
 /** Spoils the result; whether the gate had to see it. Throws where it did not. */
 export function holdFault(draw: Draw, computed: Computed, healthy: Checked): string {
   const { reference: { shape, values }, result, strides, check } = computed;
-  const typical = healthy.accuracy.bound_typical ?? 0;
+  const cancelled = !(result instanceof Int32Array) && values.every((value) => value === 0);
+  const typical = Math.max(healthy.accuracy.bound_typical ?? 0, cancelled ? CANCELLED : 0);
   const room = faultRoom(computed, typical);
+  const infinite = result.findIndex((value) => !Number.isFinite(value));
+  if (infinite >= 0 && draw.chance(0.5)) {
+    const lost = result.slice() as Values;
+    lost[infinite] = Number.isNaN(result[infinite]) ? Infinity : draw.pick([0, NaN]);
+    if (check(lost).verdict === "fail") return "an infinity or NaN that is lost found";
+    throw new Finding(`the gate passes ${lost[infinite]} in place of ${result[infinite]}`);
+  }
   const name = draw.pick(Object.keys(SPOILERS));
   const spoilt = result.slice() as Values;
   SPOILERS[name]!(draw, computed, spoilt, room);

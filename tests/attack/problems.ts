@@ -7,7 +7,7 @@ import { convResult, convSubject } from "../../src/run/conv_subject.ts";
 import { gemmSubject } from "../../src/run/gemm_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
 import { runPlan } from "../../src/run/run_plan.ts";
-import type { HostData } from "../../src/run/subject.ts";
+import type { HostData, HostOperands } from "../../src/run/subject.ts";
 import { UnsupportedError } from "../../src/errors.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { resultTensor, tensorShape } from "../../src/problem/conv_problem.ts";
@@ -19,8 +19,13 @@ import { Draw } from "./draw.ts";
 import { plainConv, plainGemm } from "./plain_reference.ts";
 import { caseOf, type ConvCase, type GemmCase } from "./problem_cases.ts";
 import { type Computed, holdFault, type Values } from "./problem_faults.ts";
+import { makeSpecial, specialOf, withSpecial } from "./specials.ts";
 
-async function computeConv(gpu: GpuDevice, one: ConvCase): Promise<Computed | string> {
+async function computeConv(
+  gpu: GpuDevice,
+  one: ConvCase,
+  spoil: (operands: HostOperands) => void,
+): Promise<Computed | string> {
   const { problem, layout, filterLayout, epilogue, fill, seed, choice } = one;
   const plan = planned(() =>
     planConv({
@@ -36,6 +41,7 @@ async function computeConv(gpu: GpuDevice, one: ConvCase): Promise<Computed | st
   if (typeof plan === "string") return plan;
   const subject = convSubject({ problem, layout, filterLayout, epilogue });
   const operands = fillOperands(subject, fill, seed);
+  spoil(operands);
   const { result } = await runPlan(gpu, plan, operands, convResult(problem), 2);
   const reference = await computeReference({ subject, operands, mode: "full", seed: 1 });
   const shape = tensorShape(problem, resultTensor(problem.op));
@@ -58,7 +64,11 @@ async function computeConv(gpu: GpuDevice, one: ConvCase): Promise<Computed | st
   };
 }
 
-async function computeGemm(gpu: GpuDevice, one: GemmCase): Promise<Computed | string> {
+async function computeGemm(
+  gpu: GpuDevice,
+  one: GemmCase,
+  spoil: (operands: HostOperands) => void,
+): Promise<Computed | string> {
   const { problem, dtype, accumulate, fill, seed, choice } = one;
   const feature = dtype === "f16" ? "shader-f16" : dtype === "f64" ? "shader-f64" : undefined;
   if (feature !== undefined && !gpu.features.has(feature)) return `without ${feature}`;
@@ -74,6 +84,7 @@ async function computeGemm(gpu: GpuDevice, one: GemmCase): Promise<Computed | st
   if (typeof plan === "string") return plan;
   const subject = gemmSubject(problem, { dtype });
   const operands = fillOperands(subject, fill, seed);
+  spoil(operands);
   const run = await runPlan(gpu, plan, operands, subject.result, 2);
   const reference = await computeReference({ subject, operands, mode: "full", seed: 1 });
   const exact = dtype === "i8" || dtype === "f64";
@@ -115,7 +126,8 @@ function holdReference({ reference, plain, exactness }: Computed): void {
   const { values } = reference;
   for (let i = 0; i < values.length; i++) {
     const expected = plain.values[i]!;
-    const room = exactness * plain.magnitudes[i]!;
+    const size = plain.magnitudes[i]!;
+    const room = Number.isFinite(size) ? exactness * size : 0;
     if (!(Math.abs(values[i]! - expected) <= room) && !Object.is(values[i], expected)) {
       if (values[i] === expected) continue;
       throw new Finding(
@@ -133,25 +145,34 @@ export const PROBLEMS: Attack = {
   weight: 2,
   async open(seed) {
     let device: GpuDevice | undefined;
+    const made = (number: number) => {
+      const drawn = caseOf(seed, number);
+      const special = specialOf(seed, number, drawn);
+      return { one: withSpecial(drawn, special, seed, number), special };
+    };
     const describe = (number: number) => {
-      const one = caseOf(seed, number);
+      const { one, special } = made(number);
       const problem = one.kind === "conv" ? printDescriptor(one.problem) : one.problem;
       const op = one.kind === "conv"
         ? { op: one.problem.op, paddingEnd: one.problem.paddingEnd }
         : {};
-      return JSON.stringify({ ...one, ...op, problem });
+      return JSON.stringify({ ...one, ...op, problem, special });
     };
     return await Promise.resolve({
       describe,
       run: async (number): Promise<Outcome> => {
         device ??= await openDevice({ optionalFeatures: ["shader-f16", "shader-f64"] });
-        const one = caseOf(seed, number);
+        const { one, special } = made(number);
+        const spoil = (operands: HostOperands) => makeSpecial(operands, special, one, seed, number);
         const computed = one.kind === "conv"
-          ? await computeConv(device, one)
-          : await computeGemm(device, one);
+          ? await computeConv(device, one, spoil)
+          : await computeGemm(device, one, spoil);
         if (typeof computed === "string") return `${one.kind} ${computed}`;
         holdReference(computed);
         const healthy = computed.check(computed.result);
+        if (healthy.verdict === "none" && computed.plain.values.every(Number.isNaN)) {
+          return `${one.kind} of NaN alone, not checked`;
+        }
         if (healthy.verdict !== "pass") {
           throw new Finding(`a right result fails: ${healthy.message}; kernel ${computed.kernel}`);
         }

@@ -1,6 +1,7 @@
 import { npyBytes } from "../../src/npy/npy_bytes.ts";
 import { fillForBf16, fillTensor } from "../../src/tensor/fill.ts";
 import type { FileDType } from "../../src/tensor/dtype.ts";
+import { tensor } from "../../src/tensor/tensor.ts";
 import { zipSync } from "../../src/deps/fflate.ts";
 
 function npy(dtype: FileDType, shape: readonly number[], seed: number): Uint8Array<ArrayBuffer> {
@@ -25,6 +26,13 @@ const ENVIRONMENT = {
   seed: 1,
   date: "2026-11-21T00:00:00.000Z",
 };
+
+/** f32 of values that are given in turn. */
+function given(shape: readonly number[], values: readonly number[]): Uint8Array<ArrayBuffer> {
+  const count = shape.reduce((all, size) => all * size, 1);
+  const data = Float32Array.from({ length: count }, (_, i) => values[i % values.length]!);
+  return new Uint8Array([...npyBytes(tensor("f32", shape, data))].flatMap((piece) => [...piece]));
+}
 
 /** A case as `bench` writes it. */
 export function caseLine(problem: string, op: string, layout: string, scale: number): string {
@@ -152,6 +160,9 @@ export const SAMPLE_FILES: Readonly<Record<string, string | Uint8Array>> = {
   "i8.npy": npy("i8", [5, 6], 7),
   "bf16.npy": npy("bf16", [5, 6], 8),
   "empty.npy": npy("f32", [0, 3], 8),
+  "blank.npy": given([3, 1, 8, 8], [200 / 255]),
+  "sharpen.npy": given([1, 1, 3, 3], [-1, -2, -1, -2, 12, -2, -1, -2, -1]),
+  "infinite.npy": given([5, 6], [1, -Infinity, 2, Infinity, 0.5]),
   "scalar.npy": npy("f64", [], 9),
   "limits.json": JSON.stringify({ maxBufferSize: 1e6 }),
   "both.npz": zipSync({ "x.npy": npy("f32", [2, 3], 1), "y.npy": npy("i32", [4], 2) }),
