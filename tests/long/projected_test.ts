@@ -210,6 +210,22 @@ Deno.test("with an activation the linear result is projected, and every output c
   }
 });
 
+Deno.test("what an activation makes of infinities is found where it is wrong", async () => {
+  const problem = parseDescriptor(LARGE);
+  const plain = await healthy(problem, { change: ({ input }) => input![5] = Infinity });
+  const epilogue = { bias: false, activation: "tanh" } as const;
+  const subject = convSubject({ problem, layout: "nchw", filterLayout: "kcrs", epilogue });
+  const linear = plain.result;
+  const result = linear.map((value) => activate("tanh", value));
+  const one = { ...plain, subject, result, linear };
+  const checked = await checkResult(one);
+  assert.equal(checked.verdict, "pass", checked.message);
+  const place = linear.findIndex((value) => Math.abs(value) === Infinity);
+  const found = await checkResult({ ...one, result: result.with(place, 0.5) });
+  assert.equal(found.verdict, "fail");
+  assert.match(found.message!, new RegExp(`output ${place} in memory is not tanh`));
+});
+
 const FACTORS: readonly Partial<GemmProblem>[] = [
   {},
   { transpose: "nt", alpha: 0.5, beta: 2, bias: "row" },
