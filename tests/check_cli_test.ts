@@ -6,6 +6,7 @@ import { QUICK } from "../src/cli/check.ts";
 import { OPERATIONS } from "../src/problem/conv_problem.ts";
 import { printDescriptor } from "../src/problem/descriptor.ts";
 import { deno, NO_DRIVER, ROOT, temporaryDirectory, wgconv } from "./cli.ts";
+import { wgconvHere } from "./support/in_process.ts";
 import { request } from "./plan_request.ts";
 
 const FAULTS = `${ROOT}tests/faults.ts`;
@@ -68,15 +69,15 @@ Deno.test("wgconv check --update writes the baseline and shows what changes", as
   await Deno.writeTextFile(suite, 'mb1ic8ih9oc8kh3n"a"\nmb1ic8ih9oc8kh1n"b"\n');
   const args = ["check", "--suite", suite, ...SOME, "--baseline", path];
 
-  const none = await wgconv(args);
+  const none = await wgconvHere(args);
   assert.equal(none.code, 2);
   assert.match(none.stderr, /^wgconv: Cannot read .*baseline\.json: there is no such file\n$/);
-  const first = await wgconv([...args, "--update"]);
+  const first = await wgconvHere([...args, "--update"]);
   assert.equal(first.code, 0, first.stderr);
   assert.match(first.stdout, /^\+ fwd nhwc f32 implicit-gemm mb1ic8ih9oc8oh7kh3n"a" \{"max_bound/m);
   assert.match(first.stdout, /baseline\.json: 2 cases, 2 changed\n/);
   const text = await Deno.readTextFile(path);
-  assert.equal((await wgconv([...args, "--update"])).code, 0);
+  assert.equal((await wgconvHere([...args, "--update"])).code, 0);
   assert.equal(await Deno.readTextFile(path), text);
 
   // A more exact past, and a case that is gone.
@@ -86,31 +87,31 @@ Deno.test("wgconv check --update writes the baseline and shows what changes", as
   baseline.cases[two.replace('"b"', '"c"')] = baseline.cases[two];
   delete baseline.cases[two];
   await Deno.writeTextFile(path, JSON.stringify(baseline, null, 1));
-  const worse = await wgconv(args);
+  const worse = await wgconvHere(args);
   assert.equal(worse.code, 1);
   assert.match(worse.stdout, /^regressed: (.*)\n {2}relative L2 error .* was .* in the baseline/);
   assert.ok(worse.stdout.includes(`regressed: ${one}\n`));
   assert.match(worse.stdout, /^missing: .*n"c": the baseline has it, it did not run$/m);
   assert.match(worse.stdout, /: 1 new, 1 less exact than the baseline, 1 missing\n$/m);
-  const rows = await wgconv([...args, "--columns", "problem,verdict,message"]);
+  const rows = await wgconvHere([...args, "--columns", "problem,verdict,message"]);
   assert.equal(rows.code, 1);
   assert.match(rows.stdout, /^problem +verdict +message$/m);
   assert.match(rows.stdout, /^a +regressed +relative L2 error .* was .* in the baseline/m);
   assert.match(rows.stdout, /^b +pass +-$/m);
-  const mended = await wgconv([...args, "--update"]);
+  const mended = await wgconvHere([...args, "--update"]);
   assert.equal(mended.code, 0);
   assert.match(mended.stdout, /^- .*n"c"$/m);
   assert.match(mended.stdout, /^~ .* rel_l2 .* -> /m);
   assert.equal(await Deno.readTextFile(path), text);
 
   await Deno.writeTextFile(path, text.slice(0, -60));
-  const broken = await wgconv(args);
+  const broken = await wgconvHere(args);
   assert.equal(broken.code, 2);
   assert.match(
     broken.stderr,
     /^wgconv: Cannot read the baseline: .*baseline\.json:10: the file ends in the middle\n$/,
   );
-  const seed = await wgconv([...args, "--seed", "2"]);
+  const seed = await wgconvHere([...args, "--seed", "2"]);
   assert.deepEqual([seed.code, broken.stdout], [2, ""]);
 });
 
@@ -121,7 +122,7 @@ Deno.test("wgconv check exits 2 where nothing matched or nothing ran", async () 
     [["--algorithm", "x"], /expected direct, /],
   ];
   for (const [args, message] of cases) {
-    const { code, stderr } = await wgconv(["check", ...args]);
+    const { code, stderr } = await wgconvHere(["check", ...args]);
     assert.equal(code, 2, args.join(" "));
     assert.match(stderr, message);
   }
@@ -135,7 +136,7 @@ Deno.test("the problems of wgconv check --quick reach every algorithm, and no ot
     OPERATIONS.flatMap((op) => supportedAlgorithms(request({ ...problem, op })))
   ).filter(({ reason }) => reason === undefined);
   assert.deepEqual(new Set(reached.map(({ name }) => name)), new Set(algorithmNames()));
-  const other = await wgconv(["check", "--quick", "--match", "pointwise"]);
+  const other = await wgconvHere(["check", "--quick", "--match", "pointwise"]);
   assert.equal(other.code, 2);
   assert.match(other.stderr, /--quick chooses the problems, --match must go\n$/);
 });

@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { writeNpy } from "../src/npy/mod.ts";
 import { elementCount, tensor } from "../src/tensor/tensor.ts";
-import { temporaryDirectory, wgconv } from "./cli.ts";
+import { temporaryDirectory } from "./cli.ts";
 import { wgconvHere } from "./support/in_process.ts";
 
 const G14 = ["--fill", "normal", "--algorithm", "winograd2d-nonfused", "--tile", "F(14x14,3x3)"];
@@ -9,13 +9,13 @@ const CONV = ["conv", "--runs", "1", "--problem"];
 
 Deno.test("a tile whose results are no use is refused, planned on demand, and fails all the same (G1)", async () => {
   const problem = "mb1ic32ih28oc8kh3ph1";
-  const refused = await wgconv([...CONV, problem, ...G14]);
+  const refused = await wgconvHere([...CONV, problem, ...G14]);
   assert.equal(refused.code, 2);
   assert.match(
     refused.stderr,
     /^wgconv: Cannot plan: winograd2d-nonfused F\(14x14,3x3\) typically errs by \d\.\de-3 of /,
   );
-  const planned = await wgconv([...CONV, problem, ...G14, "--max-bound-ratio", "1e9"]);
+  const planned = await wgconvHere([...CONV, problem, ...G14, "--max-bound-ratio", "1e9"]);
   assert.equal(planned.code, 1);
   assert.match(planned.stdout, /fail: error over the data's norm 0\.00\d+ is above 0\.001/);
 });
@@ -53,7 +53,7 @@ const RIGHT: Readonly<Record<string, readonly string[]>> = {
 
 for (const [what, args] of Object.entries(RIGHT)) {
   Deno.test(`right results pass: ${what}`, async () => {
-    const { code, stdout, stderr } = await wgconv(
+    const { code, stdout, stderr } = await wgconvHere(
       args[0] === "conv" ? args : ["gemm", "--runs", "1", ...args],
     );
     // A driver without f64 says so.
@@ -65,12 +65,12 @@ for (const [what, args] of Object.entries(RIGHT)) {
 
 Deno.test("f16 products with subnormal results pass (G3)", async () => {
   const half = ["--size", "8,8,8", "--dtype", "f16", "--alpha", "1e-7", "--runs", "1"];
-  const { code, stdout, stderr } = await wgconv(["gemm", ...half]);
+  const { code, stdout, stderr } = await wgconvHere(["gemm", ...half]);
   assert.ok(code === 0 || (code === 3 && stderr.includes("shader-f16")), stdout + stderr);
 });
 
 Deno.test("a sigmoid's sums allow it no more than its own range does", async () => {
-  const { stdout } = await wgconv([
+  const { stdout } = await wgconvHere([
     ...CONV,
     "mb1ic6ih13oc8kh3ph1",
     ...["--fill", "int8", "--activation", "sigmoid", "--algorithm", "direct", "--json"],

@@ -2,6 +2,7 @@ import assert from "#assert";
 import { readNpy, writeNpy } from "../src/npy/mod.ts";
 import { tensor } from "../src/tensor/tensor.ts";
 import { NO_DRIVER, temporaryDirectory, wgconv } from "./cli.ts";
+import { wgconvHere } from "./support/in_process.ts";
 
 const once = ["--runs", "1"];
 
@@ -23,7 +24,7 @@ Deno.test("wgconv gemm multiplies files: every term of the definition, checked, 
   const y = `${path}/y.npy`;
   const files = ["--a", a, "--b", b, "--transpose", "tt", "--output", y, "--force", ...once];
   // [1 2 3; 4 5 6] times the transpose of [1 0 -1; 2 1 0].
-  const plain = await wgconv(["gemm", ...files, "--check", "full"]);
+  const plain = await wgconvHere(["gemm", ...files, "--check", "full"]);
   assert.equal(plain.code, 0, plain.stderr);
   assert.match(plain.stdout, /^problem +gemm 2 2 3 t t$/m);
   assert.match(plain.stdout, /^verdict +pass$/m);
@@ -31,7 +32,7 @@ Deno.test("wgconv gemm multiplies files: every term of the definition, checked, 
   const terms = ["--c", c, "--alpha", "-2", "--beta", "0.5", "--bias", bias, "--bias-side", "row"];
   const more = ["--activation", "relu", "--residual", residual];
   for (const check of ["full", "none"]) {
-    const all = await wgconv(["gemm", ...files, ...terms, ...more, "--check", check, "--json"]);
+    const all = await wgconvHere(["gemm", ...files, ...terms, ...more, "--check", check, "--json"]);
     assert.equal(all.code, 0, all.stderr);
     const record = JSON.parse(all.stdout);
     assert.equal(record.op, "gemm");
@@ -63,13 +64,20 @@ Deno.test("wgconv gemm makes seeded data, and an empty result is one", async () 
   using temporary = temporaryDirectory();
   const y = `${temporary.path}/y.npy`;
   const made = ["--size", "5,6,7", "--batch", "2", "--bias-side", "row", "--beta", "1"];
-  const { code, stdout } = await wgconv(["gemm", ...made, "--residual", "--output", y, ...once]);
+  const { code, stdout } = await wgconvHere([
+    "gemm",
+    ...made,
+    "--residual",
+    "--output",
+    y,
+    ...once,
+  ]);
   assert.equal(code, 0);
   assert.match(stdout, /^problem +gemm 5 6 7 n n x2$/m);
   assert.match(stdout, /^epilogue +beta 1, row bias, residual$/m);
   assert.match(stdout, /^tensors .*uniform01 data, seed 1$/m);
   assert.deepEqual((await readNpy(y)).shape, [2, 5, 6]);
-  const empty = await wgconv(["gemm", "--size", "0 6 7 t n", "--output", y, "--force"]);
+  const empty = await wgconvHere(["gemm", "--size", "0 6 7 t n", "--output", y, "--force"]);
   assert.equal(empty.code, 0);
   assert.match(empty.stdout, /the result is empty/);
   assert.deepEqual((await readNpy(y)).shape, [0, 6]);
@@ -92,7 +100,7 @@ Deno.test("wgconv gemm multiplies int8 files to int32 exactly, on the GPU and on
   for (const device of ["gpu", "cpu"]) {
     for (const check of ["full", "none"]) {
       const args = ["gemm", ...files, "--device", device, "--check", check, ...once];
-      const { code, stderr } = await wgconv(args);
+      const { code, stderr } = await wgconvHere(args);
       if (check === "none" && device === "gpu") {
         // The largest of each would leave 32 bits together.
         assert.equal(code, 2);
@@ -112,7 +120,7 @@ Deno.test("wgconv says which optimisations the tuned kernel has not, or has", as
   const options = ["--without", "double-buffer,peel", "--with", "prefetch"];
   const plan = ["plan", "--problem", "mb4ic4ih9oc4kh3", "--algorithm", "im2win"];
   for (const command of [["gemm", "--size", "3,4,5"], plan]) {
-    const { code, stdout, stderr } = await wgconv([...command, ...options]);
+    const { code, stdout, stderr } = await wgconvHere([...command, ...options]);
     assert.equal(code, 0, stderr);
     assert.match(stdout, /_no_peel$/m);
     assert.equal(
@@ -125,10 +133,10 @@ Deno.test("wgconv says which optimisations the tuned kernel has not, or has", as
 
 Deno.test("what changes nothing leaves auto its choice, and f16 tiles are refused to f32", async () => {
   const plan = ["plan", "--problem", "mb4ic4ih9oc4kh3"];
-  const [alone, same] = await Promise.all([plan, [...plan, "--with", "prefetch"]]
-    .map((args) => wgconv(args)));
-  assert.equal(same!.stdout, alone!.stdout);
-  const half = await wgconv([...plan, "--with", "half-tile"]);
+  const alone = await wgconvHere(plan);
+  const same = await wgconvHere([...plan, "--with", "prefetch"]);
+  assert.equal(same.stdout, alone.stdout);
+  const half = await wgconvHere([...plan, "--with", "half-tile"]);
   assert.equal(half.code, 2);
   assert.match(half.stderr, /^wgconv: Cannot vary the main loop: half-tile is of f16 products/);
 });
@@ -145,7 +153,7 @@ Deno.test("wgconv gemm takes every dtype and sum, and kernels without optimisati
     ],
   ];
   for (const [args, expected, feature] of cases) {
-    const { code, stdout, stderr } = await wgconv([...size, ...args, "--check", "full"]);
+    const { code, stdout, stderr } = await wgconvHere([...size, ...args, "--check", "full"]);
     if (code === 3 && feature !== undefined) {
       assert.match(stderr, new RegExp(feature));
       continue;
@@ -249,7 +257,7 @@ Deno.test("wgconv gemm says in one sentence what does not fit, and writes nothin
     [["--suite", "s", "--size", "1,2,3"], /--suite says what is multiplied, --size must go\n/],
   ];
   for (const [args, message] of cases) {
-    const { code, stderr } = await wgconv(["gemm", ...args]);
+    const { code, stderr } = await wgconvHere(["gemm", ...args]);
     assert.equal(code, 2, args.join(" "));
     assert.match(stderr, message);
     assert.match(stderr, /^wgconv: /);
@@ -267,19 +275,19 @@ Deno.test("wgconv gemm and conv take a tile by its sizes", async () => {
     ] as const
   ) {
     const options = ["--size", "67,45,29", "--policy", policy, "--check", "full", "--json"];
-    const { code, stdout, stderr } = await wgconv(["gemm", ...options]);
+    const { code, stdout, stderr } = await wgconvHere(["gemm", ...options]);
     assert.equal(code, 0, stderr);
     const record = JSON.parse(stdout);
     assert.equal(record.verdict, "pass", policy);
     assert.ok(record.kernel.startsWith(kernel), record.kernel);
   }
-  const wide = await wgconv(["gemm", "--size", "67,45,29", "--policy", "512x512x16"]);
+  const wide = await wgconvHere(["gemm", "--size", "67,45,29", "--policy", "512x512x16"]);
   assert.equal(wide.code, 3);
   assert.match(wide.stderr, /policy 512x512x16_8x8 does not fit the device's 32768 bytes/);
   const problem = ["--problem", "mb2ic20ih9oc24kh3ph1", "--policy", "32x96x8_4x12"];
   for (const algorithm of ["implicit-gemm", "winograd2d-nonfused", "im2win"]) {
     const options = [...problem, "--algorithm", algorithm, "--check", "full", "--json"];
-    const { code, stdout, stderr } = await wgconv(["conv", ...options]);
+    const { code, stdout, stderr } = await wgconvHere(["conv", ...options]);
     assert.equal(code, 0, stderr);
     assert.match(JSON.parse(stdout).kernel, /32x96x8_4x12/);
   }
@@ -287,16 +295,22 @@ Deno.test("wgconv gemm and conv take a tile by its sizes", async () => {
 
 Deno.test("wgconv conv and plan take --splits", async () => {
   const problem = ["--problem", "mb1ic64ih6oc16kh3", "--algorithm", "implicit-gemm"];
-  const plan = await wgconv(["plan", ...problem, "--splits", "3"]);
+  const plan = await wgconvHere(["plan", ...problem, "--splits", "3"]);
   assert.match(plan.stdout, /split in 3/);
-  const conv = await wgconv(["conv", ...problem, "--splits", "3", ...once]);
+  const conv = await wgconvHere(["conv", ...problem, "--splits", "3", ...once]);
   assert.equal(conv.code, 0, conv.stderr);
   assert.match(conv.stdout, /^kernel .*_split/m);
 });
 
 Deno.test("wgconv gemm multiplies a matrix by vectors, by price or where gemv is asked for", async () => {
   const kernelOf = async (...args: string[]) => {
-    const { code, stdout, stderr } = await wgconv(["gemm", ...args, "--check", "full", "--json"]);
+    const { code, stdout, stderr } = await wgconvHere([
+      "gemm",
+      ...args,
+      "--check",
+      "full",
+      "--json",
+    ]);
     assert.equal(code, 0, stderr);
     const [record] = stdout.trim().split("\n").map((line) => JSON.parse(line))
       .filter(({ kind }) => kind === "case");
@@ -309,7 +323,7 @@ Deno.test("wgconv gemm multiplies a matrix by vectors, by price or where gemv is
   assert.match(await kernelOf(...row, "--splits", "3"), /^gemv_f32_1rows_\w+_split$/);
   const columns = ["--size", "30,16,200", "--policy", "gemv", ...once];
   assert.match(await kernelOf(...columns), /^gemv_f32_16columns_/);
-  const many = await wgconv(["gemm", "--size", "30,17,200", "--policy", "gemv", ...once]);
+  const many = await wgconvHere(["gemm", "--size", "30,17,200", "--policy", "gemv", ...once]);
   assert.equal(many.code, 2);
   assert.match(
     many.stderr,
@@ -323,7 +337,13 @@ Deno.test("wgconv gemm --balance says how tiles are spread, and the kernel which
   ) {
     // Tiles enough that the last wave of them is not full, whether the machine has two cores or two hundred.
     const args = ["--size", "4130,268,360", "--policy", "tiny", "--balance", `${balance}`];
-    const { code, stdout, stderr } = await wgconv(["gemm", ...args, "--json", "--check", "full"]);
+    const { code, stdout, stderr } = await wgconvHere([
+      "gemm",
+      ...args,
+      "--json",
+      "--check",
+      "full",
+    ]);
     assert.equal(code, 0, stderr);
     const record = JSON.parse(stdout);
     assert.equal(record.verdict, "pass");
@@ -333,9 +353,9 @@ Deno.test("wgconv gemm --balance says how tiles are spread, and the kernel which
 
 Deno.test("a software driver never cuts a long sum short: it is split, or refused", async () => {
   const size = ["gemm", "--size", "8,8,1000000", ...once];
-  const free = await wgconv([...size, "--check", "full"]);
+  const free = await wgconvHere([...size, "--check", "full"]);
   assert.equal(free.code, 0, free.stdout + free.stderr);
-  const few = await wgconv([
+  const few = await wgconvHere([
     "gemm",
     "--size",
     "8,8,470000",
@@ -346,17 +366,17 @@ Deno.test("a software driver never cuts a long sum short: it is split, or refuse
     ...once,
   ]);
   assert.equal(few.code, 0, few.stdout + few.stderr);
-  const software = /software/.test((await wgconv(["devices"])).stdout);
+  const software = /software/.test((await wgconvHere(["devices"])).stdout);
   for (const check of ["none", "sample", "full"]) {
     const whole = ["--policy", "tiny", "--splits", "1", "--check", check];
-    const { code, stderr } = await wgconv([...size, ...whole]);
+    const { code, stderr } = await wgconvHere([...size, ...whole]);
     assert.equal(code, software ? 3 : 0, stderr);
     if (software) {
       assert.match(stderr, /^wgconv: Cannot plan: gemm_f32_\w+ loops \d+ times, [^\n]*\n$/);
     }
   }
   const long = ["conv", "--problem", "mb1ic1000000ih1oc4kh1", "--check", "none", ...once];
-  assert.equal((await wgconv([...long, "--splits", "1"])).code, software ? 3 : 0);
+  assert.equal((await wgconvHere([...long, "--splits", "1"])).code, software ? 3 : 0);
   const segments = [
     "conv",
     "--problem",
@@ -366,7 +386,10 @@ Deno.test("a software driver never cuts a long sum short: it is split, or refuse
     "--algorithm",
     "winrs",
   ];
-  assert.equal((await wgconv([...segments, ...once, "--segments", "1"])).code, software ? 3 : 0);
+  assert.equal(
+    (await wgconvHere([...segments, ...once, "--segments", "1"])).code,
+    software ? 3 : 0,
+  );
 });
 
 Deno.test("wgconv gemm never lets int8 products wrap around", async () => {
@@ -379,7 +402,7 @@ Deno.test("wgconv gemm never lets int8 products wrap around", async () => {
   const files = ["--a", `${path}/a.npy`, "--b", `${path}/a.npy`, "--transpose", "nt"];
   for (const how of [["full"], ["sample"], ["none"], ["full", "--device", "cpu"]]) {
     const args = ["gemm", "--dtype", "i8", ...files, "--output", y, ...once, "--check", ...how];
-    const { code, stderr } = await wgconv(args);
+    const { code, stderr } = await wgconvHere(args);
     assert.equal(code, 2, `${how}: ${stderr}`);
     assert.match(stderr, /^wgconv: Cannot multiply: [^\n]* 32 bits [^\n]*\n$/);
     await assert.rejects(Deno.stat(y), Deno.errors.NotFound);
@@ -393,12 +416,12 @@ Deno.test("wgconv gemm never lets int8 products wrap around", async () => {
       [["--check", "full"], 0],
     ] as const
   ) {
-    const { code, stdout, stderr } = await wgconv([...size, ...options]);
+    const { code, stdout, stderr } = await wgconvHere([...size, ...options]);
     assert.equal(code, expected, stdout + stderr);
   }
   await Deno.writeTextFile(`${path}/s.txt`, "4 4 140000\n4 4 100\n");
   const suite = ["gemm", "--suite", `${path}/s.txt`, "--dtype", "i8", "--check", "none", "--json"];
-  const { stdout } = await wgconv([...suite, ...once]);
+  const { stdout } = await wgconvHere([...suite, ...once]);
   const verdicts = stdout.trim().split("\n").slice(1).map((line) => JSON.parse(line).verdict);
   assert.deepEqual(verdicts, ["error", "none"]);
 });

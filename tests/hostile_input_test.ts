@@ -127,7 +127,8 @@ Deno.test("control characters of records are escaped in every view", async () =>
     const { code, stdout, stderr } = await wgconv(["report", path, "--format", format]);
     assert.equal(code, 0, stderr);
     assert(harmful(stdout.replaceAll("\r\n", "\n")) === undefined, format);
-    assert(stdout.includes("\\u001b[2J"), format);
+    // Markdown takes what would begin a link apart, too.
+    assert(stdout.includes(format === "markdown" ? "\\u001b" : "\\u001b[2J"), format);
   }
   const { stdout } = await wgconv(["compare", path, path]);
   assert(stdout.includes("\\u001b[2J") && harmful(stdout) === undefined);

@@ -1,5 +1,6 @@
 import assert from "#assert";
 import { temporaryDirectory, wgconv } from "./cli.ts";
+import { wgconvHere } from "./support/in_process.ts";
 
 const PROBLEM = "mb1ic8ih12oc16kh3ph1";
 
@@ -94,14 +95,14 @@ Deno.test("the user's tuning is a cache: damaged or unreadable, it costs a note 
   }
   const foreign = `${temporary.path}/foreign.jsonl`;
   await Deno.writeTextFile(foreign, `${JSON.stringify({ ...record, schema: 2 })}\n`);
-  const named = await wgconv(["conv", "--problem", PROBLEM, "--tuning", foreign]);
+  const named = await wgconvHere(["conv", "--problem", PROBLEM, "--tuning", foreign]);
   assert.equal(named.code, 0);
   assert.equal(
     named.stderr,
     `ignoring 1 line of ${foreign}: of another version of wgconv\n`,
   );
   await Deno.writeTextFile(foreign, "nonsense");
-  const broken = await wgconv(["conv", "--problem", PROBLEM, "--tuning", foreign]);
+  const broken = await wgconvHere(["conv", "--problem", PROBLEM, "--tuning", foreign]);
   assert.equal(broken.code, 2);
   assert.match(broken.stderr, /^wgconv: Cannot read the tuning: .*:1: the line is no JSON\n$/);
 });
@@ -119,7 +120,9 @@ Deno.test("wgconv tune keeps the lines that it does not know, and those of anoth
   await Deno.writeTextFile(path, kept.join("\n"));
   const problems = ["mb1ic4ih6oc4kh3", "mb1ic6ih6oc4kh3", "mb1ic8ih6oc4kh3"];
   const rivals = ["--algorithm", "direct", "--policy", "auto", "--runs", "1", "--output", path];
-  const runs = await Promise.all(problems.map((problem) => wgconv(["tune", problem, ...rivals])));
+  const runs = await Promise.all(
+    problems.map((problem) => wgconv(["tune", problem, ...rivals])),
+  );
   runs.forEach(({ code, stderr }) => assert.equal(code, 0, stderr));
   const lines = (await Deno.readTextFile(path)).trimEnd().split("\n");
   assert.deepEqual(lines.slice(0, kept.length), kept);
@@ -135,7 +138,7 @@ Deno.test("wgconv tune measures WinRS with each of its pairs, which auto then ta
   using temporary = temporaryDirectory();
   const path = `${temporary.path}/tuning.jsonl`;
   const run = ["--op", "bwd-filter", "--algorithm", "winrs", "--policy", "auto"];
-  const tuned = await wgconv(["tune", PROBLEM, ...run, "--runs", "3", "--output", path]);
+  const tuned = await wgconvHere(["tune", PROBLEM, ...run, "--runs", "3", "--output", path]);
   assert.equal(tuned.code, 0, tuned.stderr);
   const records = (await Deno.readTextFile(path)).trimEnd().split("\n").map((line) =>
     JSON.parse(line)
@@ -146,7 +149,7 @@ Deno.test("wgconv tune measures WinRS with each of its pairs, which auto then ta
   const last = paired.at(-1);
   const lines = records.map((record) => JSON.stringify({ ...record, winner: record === last }));
   await Deno.writeTextFile(path, lines.join("\n"));
-  const auto = await wgconv(
+  const auto = await wgconvHere(
     ["conv", "--problem", PROBLEM, "--op", "bwd-filter", "--tuning", path, "--json"],
   );
   assert.equal(JSON.parse(auto.stdout).kernel, last.kernel, auto.stderr);
@@ -192,10 +195,10 @@ Deno.test("wgconv tune measures WinRS with other numbers of segments, which auto
 });
 
 Deno.test("wgconv tune refuses to run on nothing", async () => {
-  const none = await wgconv(["tune"]);
+  const none = await wgconvHere(["tune"]);
   assert.equal(none.code, 2);
   assert.match(none.stderr, /^wgconv: Cannot tune: no problem, give descriptors or --suite\n$/);
-  const missing = await wgconv(["conv", "--problem", PROBLEM, "--tuning", "no/such"]);
+  const missing = await wgconvHere(["conv", "--problem", PROBLEM, "--tuning", "no/such"]);
   assert.equal(missing.code, 2);
   assert.match(missing.stderr, /^wgconv: Cannot read no\/such: there is no such file\n$/);
 });

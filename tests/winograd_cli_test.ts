@@ -1,19 +1,20 @@
 /** Fused Winograd from the command line: tiles, policies, sums in parts, and what is refused. */
 import assert from "#assert";
-import { wgconv } from "./cli.ts";
+import {} from "./cli.ts";
+import { wgconvHere } from "./support/in_process.ts";
 
 const PROBLEM = ["--problem", "mb1ic256ih14oc32kh3ph1"];
 
 Deno.test("wgconv plan shows a row's tiles, the policy and when sums are stored", async () => {
   const tile = ["--algorithm", "winograd1d", "--tile", "F(6,3)", "--policy", "32x32x8_8x8"];
   const plan = ["plan", "--problem", "mb64ic256ih14oc256kh3ph1", ...tile, "--flush", "96"];
-  const joined = await wgconv([...plan, "--splits", "1"]);
+  const joined = await wgconvHere([...plan, "--splits", "1"]);
   assert.equal(joined.code, 0);
   assert.match(
     joined.stdout,
     /note +F\(6,3\): 35 tiles of 14 joined rows of 14, 8 products in place of 18\n/,
   );
-  const { code, stdout } = await wgconv([...plan, "--splits", "1", "--without", "joined-rows"]);
+  const { code, stdout } = await wgconvHere([...plan, "--splits", "1", "--without", "joined-rows"]);
   assert.equal(code, 0);
   assert.match(stdout, /note +F\(6,3\): 2 tiles of a row of 14, 8 products in place of 18\n/);
   assert.match(stdout, /note +F\(2,3\): 1 tile of a row of 14, 4 products in place of 6\n/);
@@ -25,7 +26,7 @@ Deno.test("wgconv plan shows a row's tiles, the policy and when sums are stored"
 Deno.test("wgconv conv computes with fused Winograd, checked whole", async () => {
   const how = ["--algorithm", "winograd2d", "--policy", "16x16x4_4x4", "--flush", "16"];
   const run = ["--op", "bwd-data", "--check", "full", "--runs", "1", "--json"];
-  const { code, stdout } = await wgconv(["conv", ...PROBLEM, ...how, ...run]);
+  const { code, stdout } = await wgconvHere(["conv", ...PROBLEM, ...how, ...run]);
   assert.equal(code, 0);
   const record = JSON.parse(stdout);
   assert.equal(record.verdict, "pass");
@@ -42,7 +43,7 @@ Deno.test("what fused Winograd cannot do exits 2 and says what is expected", asy
     [["winograd1d", ...PROBLEM, "--flush", "-1"], /flush/],
   ];
   for (const [args, expected] of refusals) {
-    const { code, stderr } = await wgconv(["plan", "--algorithm", ...args]);
+    const { code, stderr } = await wgconvHere(["plan", "--algorithm", ...args]);
     assert.equal(code, 2, stderr);
     assert.match(stderr, expected);
   }

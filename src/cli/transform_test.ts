@@ -1,5 +1,6 @@
 import assert from "#assert";
-import { temporaryDirectory, wgconv } from "../../tests/cli.ts";
+import { temporaryDirectory } from "../../tests/cli.ts";
+import { wgconvHere } from "../../tests/support/in_process.ts";
 import { readNpz } from "../npy/mod.ts";
 import { parseTile } from "../winograd/tile.ts";
 import { latexText, matrixTensors, transformJson, wgslText } from "./transform_formats.ts";
@@ -65,7 +66,14 @@ Deno.test("matrixTensors() numbers the matrices of two axes", () => {
 Deno.test("wgconv transform writes an archive and refuses what is no tile", async () => {
   using directory = temporaryDirectory();
   const path = `${directory.path}/f.npz`;
-  const written = await wgconv(["transform", "F(2, 3)", "--output", path, "--format", "decimals"]);
+  const written = await wgconvHere([
+    "transform",
+    "F(2, 3)",
+    "--output",
+    path,
+    "--format",
+    "decimals",
+  ]);
   assert.equal(written.code, 0, written.stderr);
   const { A, G, D } = await readNpz(path);
   assert.deepEqual([A!.shape, G!.shape, D!.shape], [[4, 2], [4, 3], [4, 4]]);
@@ -77,7 +85,7 @@ Deno.test("wgconv transform writes an archive and refuses what is no tile", asyn
     [["F(6,3)", "--output", "t.npy"], "Cannot write t.npy: several matrices need an .npz"],
   ];
   for (const [args, sentence] of refusals) {
-    const { code, stderr, stdout } = await wgconv(["transform", ...args]);
+    const { code, stderr, stdout } = await wgconvHere(["transform", ...args]);
     assert.deepEqual([code, stderr, stdout], [2, `wgconv: ${sentence}\n`, ""]);
   }
 });

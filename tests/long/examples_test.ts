@@ -1,13 +1,13 @@
 import assert from "#assert";
 import { dirname } from "node:path";
 import { encode } from "fast-png";
-import { FILTERS } from "../examples/web/filters.ts";
-import { offeredChoices, pictureProblem } from "../examples/web/offered.ts";
-import { DEFAULT_LIMITS, readNpy, VERSION } from "../mod.ts";
-import { taskEnvironment } from "../tasks/environment.ts";
-import { findChromium, openPage, type Page } from "./chromium.ts";
-import { deno, ROOT, run, temporaryDirectory, wgconv } from "./cli.ts";
-import { pythonWith } from "./python.ts";
+import { FILTERS } from "../../examples/web/filters.ts";
+import { offeredChoices, pictureProblem } from "../../examples/web/offered.ts";
+import { DEFAULT_LIMITS, readNpy, VERSION } from "../../mod.ts";
+import { taskEnvironment } from "../../tasks/environment.ts";
+import { findChromium, openPage, type Page } from "../chromium.ts";
+import { deno, ROOT, run, temporaryDirectory, wgconv } from "../cli.ts";
+import { pythonWith } from "../python.ts";
 
 const EXAMPLES = `${ROOT}examples/`;
 
@@ -55,7 +55,7 @@ Deno.test("examples refuse wrong options in a sentence, before any work", async 
     ["train.ts", ["--digits", "none.npz"], /^Cannot train: no digits can be read: .*none\.npz/],
     ["web/build.ts", ["--serve", "x"], /^Cannot build: --serve is "x", expected a whole number/],
     [
-      "../bench/training_step.ts",
+      "../../bench/training_step.ts",
       ["--steps", "foo"],
       /^Cannot measure: --steps is "foo", expected/,
     ],

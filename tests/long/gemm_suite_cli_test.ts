@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { NO_DRIVER, temporaryDirectory, wgconv } from "./cli.ts";
+import { NO_DRIVER, temporaryDirectory, wgconv } from "../cli.ts";
 
 Deno.test("wgconv gemm --suite writes a record a product and goes on after one that cannot run", async () => {
   using temporary = temporaryDirectory();

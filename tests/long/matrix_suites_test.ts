@@ -3,20 +3,20 @@
  * all other indices themselves (`src/kernels/bounded.ts`).
  */
 import assert from "#assert";
-import { H200_LIMITS, H200_UNITS } from "../bench/h200_limits.ts";
-import type { Plan } from "../src/algorithms/plan.ts";
-import { tryPlanGemm } from "../src/algorithms/gemm/plan.ts";
-import { tryPlanConv } from "../src/algorithms/planner.ts";
-import { isRefusal, type Planned } from "../src/algorithms/refusal.ts";
-import { parseSuite } from "../src/bench/suite.ts";
-import { OPERATIONS } from "../src/problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
-import { TRANSPOSES } from "../src/problem/gemm_problem.ts";
-import { parseGemmSuite } from "../src/problem/gemm_suite.ts";
-import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
-import { assertWithin, usesUnits } from "./support/matrix_ends.ts";
+import { H200_LIMITS, H200_UNITS } from "../../bench/h200_limits.ts";
+import type { Plan } from "../../src/algorithms/plan.ts";
+import { tryPlanGemm } from "../../src/algorithms/gemm/plan.ts";
+import { tryPlanConv } from "../../src/algorithms/planner.ts";
+import { isRefusal, type Planned } from "../../src/algorithms/refusal.ts";
+import { parseSuite } from "../../src/bench/suite.ts";
+import { OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { TRANSPOSES } from "../../src/problem/gemm_problem.ts";
+import { parseGemmSuite } from "../../src/problem/gemm_suite.ts";
+import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
+import { assertWithin, usesUnits } from "../support/matrix_ends.ts";
 
-const SUITES = new URL("../bench/suites/", import.meta.url);
+const SUITES = new URL("../../../bench/suites/", import.meta.url);
 
 const suites = [...Deno.readDirSync(SUITES)].map(({ name }) => name).sort();
 const textOf = (name: string) => Deno.readTextFileSync(new URL(name, SUITES));

@@ -1,16 +1,16 @@
 /** With sizes in a uniform, kernels of one name are one pipeline: a name says all that a text knows. */
 import assert from "#assert";
 import fc from "fast-check";
-import { H200, softwareDevice } from "../src/algorithms/device/h200.ts";
-import { tryPlanGemm } from "../src/algorithms/gemm/plan.ts";
-import { algorithmNames } from "../src/algorithms/registry.ts";
-import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
-import { tryPlanConv } from "../src/algorithms/planner.ts";
-import { isRefusal } from "../src/algorithms/refusal.ts";
-import { convProblem, OPERATIONS } from "../src/problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
-import { GEMM_DTYPES, gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
-import { FILTER_LAYOUTS, LAYOUTS } from "../src/tensor/layout.ts";
+import { H200, softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { tryPlanGemm } from "../../src/algorithms/gemm/plan.ts";
+import { algorithmNames } from "../../src/algorithms/registry.ts";
+import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
+import { tryPlanConv } from "../../src/algorithms/planner.ts";
+import { isRefusal } from "../../src/algorithms/refusal.ts";
+import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { GEMM_DTYPES, gemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
+import { FILTER_LAYOUTS, LAYOUTS } from "../../src/tensor/layout.ts";
 
 /** A device with matrix units, and bindings that tensors take several of. */
 const UNITS = {
