@@ -51,7 +51,10 @@ Deno.test("npyBytes() makes NumPy's bytes of its little-endian, C-order, version
 });
 
 const REFUSALS: Record<string, [kind: ErrorConstructor, message: RegExp]> = {
-  "complex.npy": [TypeError, /byte 20: expected numbers such as '<f4', found '<c8' \(complex numbers\): np.save x\.real/],
+  "complex.npy": [
+    TypeError,
+    /byte 20: expected numbers such as '<f4', found '<c8' \(complex numbers\): np.save x\.real/,
+  ],
   "bad_dtype.npy": [TypeError, /byte 20: expected one of .* b1, found '<q9'$/],
   "bad_empty.npy": [SyntaxError, /byte 0: expected the magic .* found the end of the file$/],
   "bad_header_not_dict.npy": [SyntaxError, /byte 18: expected "," or "]", found :$/],

@@ -47,7 +47,9 @@ export async function readNpy(path: string, options: HeaderOptions = {}): Promis
 
 /** What an archive has beside tensors. */
 export interface OtherMember {
+  /** Its name in the archive. */
   readonly name: string;
+  /** The archive's path and its name, as messages have them. */
   readonly path: string;
   /** Of its contents. */
   readonly bytes: number;

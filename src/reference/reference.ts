@@ -201,8 +201,10 @@ export function activatedMagnitude(
 }
 
 /** A sum and what its activation makes of it. */
-interface ActivatedSum {
+export interface ActivatedSum {
+  /** The sum. */
   readonly argument: number;
+  /** What the activation makes of it. */
   readonly value: number;
   /** Σ|a||b| of the argument, and what was added to it. */
   readonly magnitude: number;

@@ -201,14 +201,13 @@ export interface CaseRecord {
 }
 
 /** Whether a result is wrong, or was compared and nothing could be said of it: such a run is no success. */
-export function isUnproved({ verdict, accuracy }: CheckedCase): boolean {
+export function isUnproved(
+  { verdict, accuracy }: {
+    readonly verdict: Verdict;
+    readonly accuracy: { readonly total?: number | null | undefined } | null;
+  },
+): boolean {
   return verdict === "fail" || (verdict === "none" && (accuracy?.total ?? 0) > 0);
-}
-
-/** What of a case says whether its result was checked. */
-interface CheckedCase {
-  readonly verdict: Verdict;
-  readonly accuracy: { readonly total?: number | null | undefined } | null;
 }
 
 /** What a verdict is called where it stands alone. */

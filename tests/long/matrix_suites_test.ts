@@ -16,7 +16,7 @@ import { parseGemmSuite } from "../../src/problem/gemm_suite.ts";
 import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
 import { assertWithin, usesUnits } from "../support/matrix_ends.ts";
 
-const SUITES = new URL("../../../bench/suites/", import.meta.url);
+const SUITES = new URL("../../bench/suites/", import.meta.url);
 
 const suites = [...Deno.readDirSync(SUITES)].map(({ name }) => name).sort();
 const textOf = (name: string) => Deno.readTextFileSync(new URL(name, SUITES));

@@ -1,11 +1,11 @@
 /** Streams that break off, and what is left of them. */
 import assert from "#assert";
-import { exitCodeOf } from "../src/errors.ts";
-import { openDevice } from "../src/gpu/device.ts";
-import { writeNpyParts } from "../src/npy/mod.ts";
-import { gpuExecutor } from "../src/run/executor.ts";
-import { runStream, type StreamJob } from "../src/run/run_stream.ts";
-import { type Case, GEMM, jobOf, spoilt, withFiles } from "./stream_case.ts";
+import { exitCodeOf } from "../../src/errors.ts";
+import { openDevice } from "../../src/gpu/device.ts";
+import { writeNpyParts } from "../../src/npy/mod.ts";
+import { gpuExecutor } from "../../src/run/executor.ts";
+import { runStream, type StreamJob } from "../../src/run/run_stream.ts";
+import { type Case, GEMM, jobOf, spoilt, withFiles } from "../stream_case.ts";
 
 /** Runs a stream into a file; what it throws, when nothing is left of it. */
 async function failed(one: Case, run: (job: StreamJob, folder: string) => Promise<unknown>) {

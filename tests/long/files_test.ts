@@ -1,7 +1,7 @@
 /** What becomes of files and verdicts when runs are refused, meet each other, are interrupted or cannot write. */
 import assert from "#assert";
-import { writeNpy } from "../src/npy/mod.ts";
-import { tensor } from "../src/tensor/tensor.ts";
+import { writeNpy } from "../../src/npy/mod.ts";
+import { tensor } from "../../src/tensor/tensor.ts";
 import {
   type CliOptions,
   deno,
@@ -12,7 +12,7 @@ import {
   temporaryDirectory,
   until,
   wgconv,
-} from "./cli.ts";
+} from "../cli.ts";
 
 const FAULTS = `${ROOT}tests/faults.ts`;
 const PROBLEM = "mb1ic4ih9oc4kh3";

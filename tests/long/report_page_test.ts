@@ -1,10 +1,10 @@
 /** The report's page as a browser shows it: narrow and wide, to those who prefer light and dark. */
 import assert from "#assert";
-import { parseRecords } from "../src/report/read_records.ts";
-import { reportPage } from "../src/report/page.ts";
-import { findChromium, openPage, type Page } from "./chromium.ts";
-import { temporaryDirectory } from "./cli.ts";
-import { stream, timeOf } from "./support/test_records.ts";
+import { parseRecords } from "../../src/report/read_records.ts";
+import { reportPage } from "../../src/report/page.ts";
+import { findChromium, openPage, type Page } from "../chromium.ts";
+import { temporaryDirectory } from "../cli.ts";
+import { stream, timeOf } from "../support/test_records.ts";
 
 type Changes = Record<string, unknown>;
 

@@ -1,8 +1,8 @@
 /** Charts of the documentation, which are shown as images on light pages and on dark ones. */
 import assert from "#assert";
 import { decode } from "fast-png";
-import { findChromium, openPage } from "./chromium.ts";
-import { ROOT, temporaryDirectory } from "./cli.ts";
+import { findChromium, openPage } from "../chromium.ts";
+import { ROOT, temporaryDirectory } from "../cli.ts";
 
 const CHARTS = [...Deno.readDirSync(`${ROOT}docs`)].map(({ name }) => name)
   .filter((name) => name.endsWith(".svg"));

@@ -1,6 +1,6 @@
 import assert from "#assert";
-import { temporaryDirectory, wgconv } from "./cli.ts";
-import { wgconvHere } from "./support/in_process.ts";
+import { temporaryDirectory, wgconv } from "../cli.ts";
+import { wgconvHere } from "../support/in_process.ts";
 
 const PROBLEM = "mb1ic8ih12oc16kh3ph1";
 

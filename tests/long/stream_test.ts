@@ -1,12 +1,12 @@
 /** Convolutions in chunks of their batch: bits and verdicts. */
 import assert from "#assert";
-import { openDevice } from "../src/gpu/device.ts";
-import { operandTensors } from "../src/problem/conv_problem.ts";
-import { parseDescriptor } from "../src/problem/descriptor.ts";
-import { convSubject } from "../src/run/conv_subject.ts";
-import { cpuExecutor, gpuExecutor } from "../src/run/executor.ts";
-import type { OperandFiles } from "../src/run/run_stream.ts";
-import { askedOf, atOnce, type Case, GEMM, spoilt, streamed, withFiles } from "./stream_case.ts";
+import { openDevice } from "../../src/gpu/device.ts";
+import { operandTensors } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
+import { convSubject } from "../../src/run/conv_subject.ts";
+import { cpuExecutor, gpuExecutor } from "../../src/run/executor.ts";
+import type { OperandFiles } from "../../src/run/run_stream.ts";
+import { askedOf, atOnce, type Case, GEMM, spoilt, streamed, withFiles } from "../stream_case.ts";
 
 const F2 = "F(2x2,3x3)";
 

@@ -1,9 +1,9 @@
 /** `wgconv conv` in chunks of the batch. */
 import assert from "#assert";
-import { encodeNpyHeader, readNpy, writeNpy } from "../src/npy/mod.ts";
-import type { DType } from "../src/tensor/dtype.ts";
-import { fillTensor } from "../src/tensor/fill.ts";
-import { startWgconv, temporaryDirectory, until, wgconv } from "./cli.ts";
+import { encodeNpyHeader, readNpy, writeNpy } from "../../src/npy/mod.ts";
+import type { DType } from "../../src/tensor/dtype.ts";
+import { fillTensor } from "../../src/tensor/fill.ts";
+import { startWgconv, temporaryDirectory, until, wgconv } from "../cli.ts";
 
 /** Writes seeded values, in Fortran order where that is asked for. */
 async function makeFile(
