@@ -70,7 +70,7 @@ Deno.test("defaultTile() steps by 4, by less where that leaves fewer products", 
 });
 
 Deno.test("nonfusedReason() says what there is no algorithm for", () => {
-  const stride = { ...conv2, stride: [2, 1] };
+  const stride = { ...conv2, stride: [2, 1], outputSize: [28, 56] };
   assert.equal(nonfusedReason(request(stride)), "its stride is 2x1, not 1");
   assert.match(nonfusedReason(request({ ...conv2, dilation: [1, 2] }))!, /dilation is 1x2, not 1/);
   const solid = problemOf(1, 1, [4, 4, 4], [3, 3, 3]);
