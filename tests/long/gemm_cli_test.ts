@@ -1,8 +1,8 @@
 import assert from "#assert";
-import { readNpy, writeNpy } from "../src/npy/mod.ts";
-import { tensor } from "../src/tensor/tensor.ts";
-import { NO_DRIVER, temporaryDirectory, wgconv } from "./cli.ts";
-import { wgconvHere } from "./support/in_process.ts";
+import { readNpy, writeNpy } from "../../src/npy/mod.ts";
+import { tensor } from "../../src/tensor/tensor.ts";
+import { NO_DRIVER, temporaryDirectory, wgconv } from "../cli.ts";
+import { wgconvHere } from "../support/in_process.ts";
 
 const once = ["--runs", "1"];
 

@@ -1,14 +1,14 @@
 /** The peers' scripts in `bench/peers`: they read our suites, and `report` and `compare` read their records. */
 import assert from "#assert";
-import { readSuite } from "../src/bench/suite_files.ts";
-import { gemmFlops } from "../src/problem/gemm_problem.ts";
-import { directFlops } from "../src/problem/conv_problem.ts";
-import { parseDescriptor, printDescriptor } from "../src/problem/descriptor.ts";
-import { parseGemm, parseGemmSuite, printGemm } from "../src/problem/gemm_suite.ts";
-import { parseRecords } from "../src/report/read_records.ts";
-import { ROOT, run, temporaryDirectory } from "./cli.ts";
-import { pythonWith } from "./python.ts";
-import { wgconvHere } from "./support/in_process.ts";
+import { readSuite } from "../../src/bench/suite_files.ts";
+import { gemmFlops } from "../../src/problem/gemm_problem.ts";
+import { directFlops } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor, printDescriptor } from "../../src/problem/descriptor.ts";
+import { parseGemm, parseGemmSuite, printGemm } from "../../src/problem/gemm_suite.ts";
+import { parseRecords } from "../../src/report/read_records.ts";
+import { ROOT, run, temporaryDirectory } from "../cli.ts";
+import { pythonWith } from "../python.ts";
+import { wgconvHere } from "../support/in_process.ts";
 
 const PEERS = `${ROOT}bench/peers`;
 

@@ -1,9 +1,9 @@
 /** `wgconv conv` of the files that a pattern stands for. */
 import assert from "#assert";
-import { readNpy, writeNpy } from "../src/npy/mod.ts";
-import type { DType } from "../src/tensor/dtype.ts";
-import { fillTensor } from "../src/tensor/fill.ts";
-import { temporaryDirectory, wgconv } from "./cli.ts";
+import { readNpy, writeNpy } from "../../src/npy/mod.ts";
+import type { DType } from "../../src/tensor/dtype.ts";
+import { fillTensor } from "../../src/tensor/fill.ts";
+import { temporaryDirectory, wgconv } from "../cli.ts";
 
 /** Files below `x` and a filter of three input channels, in a folder of their own. */
 async function frames() {

@@ -2,9 +2,9 @@
 
 import assert from "#assert";
 import { join } from "node:path";
-import { MAX_MESSAGE } from "../src/printable.ts";
-import { type CliResult, ROOT, run, temporaryDirectory, wgconv } from "./cli.ts";
-import { harmful } from "./support/harmful.ts";
+import { MAX_MESSAGE } from "../../src/printable.ts";
+import { type CliResult, ROOT, run, temporaryDirectory, wgconv } from "../cli.ts";
+import { harmful } from "../support/harmful.ts";
 
 const UNIX = { ignore: Deno.build.os === "windows" };
 const PROBLEM = "mb1ic3ih8oc3kh3";
