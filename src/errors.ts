@@ -33,6 +33,19 @@ export function placedError(error: unknown, place: string): unknown {
   return kind === undefined ? error : new kind(`${place}: ${(error as Error).message}`);
 }
 
+/**
+ * What a system's error says, without its number, the call and the path, which may be a temporary's: in our words where
+ * the system's would not say what to look at.
+ */
+export function systemWords(error: Error): string {
+  if (error instanceof Deno.errors.IsADirectory) return "it is a directory";
+  if (error instanceof Deno.errors.NotADirectory) return "a part of its path is no directory";
+  if (error instanceof Deno.errors.AlreadyExists) return "a file has its name";
+  const said = error.message.split(": ")[0]!.replace(/ \(os error \d+\)$/, "");
+  if (/^Too many levels of symbolic links/.test(said)) return "its links lead in a circle";
+  return said.replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase());
+}
+
 /** No suitable GPU, feature or limit: exit 3. The message names what is missing. */
 export class UnsupportedError extends Error {
   /** As errors print it. */

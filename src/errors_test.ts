@@ -7,6 +7,7 @@ import {
   InputSyntaxError,
   InputTypeError,
   isEngineFault,
+  systemWords,
   UnsupportedError,
 } from "./errors.ts";
 
@@ -79,4 +80,26 @@ Deno.test("exitCodeOf() of what users can mend, of missing GPUs, of lost devices
   ) {
     assert.deepEqual([exitCodeOf(error), isEngineFault(error)], [code, false], `${error}`);
   }
+});
+
+Deno.test("systemWords() says what is wrong without numbers, calls and paths", () => {
+  const { errors } = Deno;
+  const cases: readonly (readonly [error: Error, words: string])[] = [
+    [new errors.IsADirectory("Is a directory (os error 21): open 'x'"), "it is a directory"],
+    [
+      new errors.NotADirectory("Not a directory (os error 20): open 'x'"),
+      "a part of its path is no directory",
+    ],
+    [new errors.AlreadyExists("File exists (os error 17): mkdir 'x'"), "a file has its name"],
+    [
+      new errors.FilesystemLoop("Too many levels of symbolic links (os error 40): stat 'x'"),
+      "its links lead in a circle",
+    ],
+    [
+      new errors.PermissionDenied("Permission denied (os error 13): open 'x'"),
+      "permission denied",
+    ],
+    [new Error("EIO: open 'x'"), "EIO"],
+  ];
+  for (const [error, words] of cases) assert.equal(systemWords(error), words);
 });

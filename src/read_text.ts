@@ -1,4 +1,4 @@
-import { InputRangeError, InputTypeError } from "./errors.ts";
+import { InputRangeError, InputTypeError, systemWords } from "./errors.ts";
 
 /** Bytes of the longest text that is read: suites, records, baselines, caches, limits. */
 export const MAX_TEXT_BYTES = 64 << 20;
@@ -64,6 +64,6 @@ function described(error: unknown, path: string): unknown {
   if (error instanceof Deno.errors.NotFound) {
     return new Deno.errors.NotFound(`Cannot read ${path}: there is no such file`);
   }
-  error.message = `Cannot read ${path}: ${error.message.split(": ")[0]}`;
+  error.message = `Cannot read ${path}: ${systemWords(error)}`;
   return error;
 }

@@ -2,7 +2,9 @@
  * Typical mistakes: the command line, and what its message must name: the value that is wrong, the place where it stands (an
  * option, a file, a column), and what to do next. Files: x.npy [1, 3, 8, 8], w.npy [4, 3, 3, 3], last.npy [1, 8, 8, 3],
  * lastw.npy [4, 5, 5, 3], five.npy [1, 5, 8, 8], b.npy [3], suite.txt and limits.json, whose text is damaged, and
- * a.npz, which has a member x; list.json, a list; none.jsonl, which is empty, and case.jsonl, a record that says nothing.
+ * a.npz, which has a member x; list.json, a list; none.jsonl, which is empty, and case.jsonl, a record that says nothing;
+ * words.txt, a descriptor with a word behind it; dir.jsonl, a folder; links in a circle; picture.npy, a PNG, zip.npy, an archive, and
+ * bytes.npy, of u8.
  */
 export type Mistake = readonly [line: string, value: string, place: string, next: string];
 
@@ -55,6 +57,21 @@ const WORDS: readonly Mistake[] = [
   ["bench --algo direct", "'--algo'", "option", "did you mean --algorithm?"],
   ["gemm --m 4", "'--m'", "option", "did you mean --size?"],
   ["gemm --qqqqqq", "'--qqqqqq'", "option", "wgconv help gemm"],
+  [
+    "compare case.jsonl case.jsonl --output r.html",
+    "'--output'",
+    "it prints",
+    "wgconv report --format",
+  ],
+  [
+    "compare case.jsonl case.jsonl --format html",
+    "'--format'",
+    "it prints",
+    "wgconv report --format",
+  ],
+  ["compare case.jsonl case.jsonl --html", "'--html'", "it prints", "wgconv report --format"],
+  [`bench ${CASE} --output r.jsonl`, "'--output'", "option", "did you mean --jsonl?"],
+  ["tensor diff x.npy x.npy -o d.txt", "'-o'", "it prints", "> file"],
 ];
 
 /** Of options' values. */
@@ -91,6 +108,15 @@ const VALUES: readonly Mistake[] = [
   [`conv --problem ${CASE} --activation swish`, "'swish'", "'--activation", '"silu"?'],
   [`conv --problem ${CASE} --max-workspace lots`, "'lots'", "'--max-workspace", "64MB"],
   [`conv --problem ${CASE} --policy tinny`, "'tinny'", "'--policy", '"tiny"?'],
+  [
+    `tune ${CASE} --policy enormous`,
+    "'enormous'",
+    "tiny, sliver, flat or",
+    "wgconv help gemm lists",
+  ],
+  [`bench ${CASE} --policy matrix-big`, "'matrix-big'", "'--policy", "wgconv help gemm lists"],
+  ["gemm --size 4,4,4 --policy enormous", "'enormous'", "gemv, tiny, sliver or", "--help lists"],
+  ["tensor make y.npy --shape 2 --dtype zzz", "'zzz'", "'--dtype", "--help lists"],
   [`plan --problem ${CASE} --policy 7x7`, "7x7", "Cannot plan: policy", "warps of 32)"],
   [`bench ${CASE} --algorithm Direct,foo`, '"foo" is none', "'--algorithm", "expected auto,"],
   ["check --columns time,time", '"time" is there twice', "'--columns", "--columns"],
@@ -110,6 +136,8 @@ const VALUES: readonly Mistake[] = [
 /** Of options and files that do not go together. */
 const TOGETHER: readonly Mistake[] = [
   ["conv --input x.npy", "fwd", "--filter", "or --problem"],
+  ["plan", "fwd", "Cannot plan", "or --problem"],
+  ["plan --input five.npy --filter w.npy", "input has 5", "Cannot plan", "groups = 1"],
   ["conv --op bwd-data --input x.npy --filter w.npy", "bwd-data", "--grad-output", "--problem"],
   ["conv --input x.npy --input b.npy", "twice", "'--input <file>'", "one must go"],
   [`conv --problem ${CASE} --problem mb2`, "twice", "'--problem <desc", "one must go"],
@@ -168,6 +196,15 @@ const TOGETHER: readonly Mistake[] = [
   ["bench", "no problem", "Cannot bench", "--suite or --problem"],
   [`bench ${CASE} --resume`, "--resume", "Cannot resume", "--jsonl"],
   ["bench --suite suite.txt", '"hi"', "suite.txt:2:", '"ih"?'],
+  ["bench --suite words.txt", '"x"', "words.txt:1:", "a comment begins with #"],
+  [`bench ${CASE} --jsonl dir.jsonl`, "dir.jsonl", "Cannot write", "it is a directory"],
+  [`bench ${CASE} --jsonl circle.jsonl`, "circle.jsonl", "Cannot write", "links lead in a circle"],
+  ["tensor make circle.npy --shape 2", "circle.npy", "Cannot write", "links lead in a circle"],
+  ["tensor info circle.npy", "circle.npy", "Cannot read", "links lead in a circle"],
+  ["report circle.jsonl", "circle.jsonl", "Cannot read", "links lead in a circle"],
+  ["conv --input picture.npy --filter w.npy", "a PNG picture", "picture.npy", "np.save"],
+  ["conv --input zip.npy --filter w.npy", "of 2 members", "zip.npy", "file.npz:member"],
+  ["gemm --a bytes.npy --b bytes.npy --dtype i8", "217", "bytes.npy", "subtract 128"],
   [`bench ${CASE} --filter a --match b`, "--filter", "--match", "give one"],
   ["report x.npy", "x.npy", "Cannot read", "no text"],
 ];

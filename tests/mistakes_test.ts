@@ -1,7 +1,8 @@
 import assert from "#assert";
 import { EXIT } from "../src/errors.ts";
-import { writeNpy } from "../src/npy/mod.ts";
+import { writeNpy, writeNpz } from "../src/npy/mod.ts";
 import { fillTensor } from "../src/tensor/fill.ts";
+import { tensor } from "../src/tensor/tensor.ts";
 import { temporaryDirectory, wgconv } from "./cli.ts";
 import { MISTAKES } from "./mistakes.ts";
 import { wgconvHere } from "./support/in_process.ts";
@@ -16,6 +17,8 @@ const TENSORS = {
 } as const;
 
 const TEXTS = {
+  "words.txt": "mb1ic3ih8oc4kh3 x\n",
+
   "suite.txt": "mb1ic3ih8oc4kh3\nmb1ic3hi8oc4kh3\n",
   "limits.json": "maxBufferSize = 3",
   "list.json": "[1, 2]",
@@ -31,6 +34,15 @@ Deno.test("typical mistakes exit 2 with a message that names value, place and ne
     await writeNpy(at(name), fillTensor("f32", shape, "uniform01", 1));
   }
   await writeNpy(`${at("a.npz")}:x`, fillTensor("f32", [1, 3, 8, 8], "uniform01", 1));
+  await writeNpz(at("zip.npz"), {
+    x: fillTensor("f32", [1], "normal", 1),
+    y: fillTensor("f32", [1], "normal", 2),
+  });
+  Deno.renameSync(at("zip.npz"), at("zip.npy"));
+  await writeNpy(at("bytes.npy"), tensor("u8", [2, 2], Uint8Array.of(217, 1, 2, 3)));
+  Deno.writeFileSync(at("picture.npy"), Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a));
+  Deno.mkdirSync(at("dir.jsonl"));
+  for (const name of ["circle.npy", "circle.jsonl"]) Deno.symlinkSync(name, at(name));
   for (const [name, text] of Object.entries(TEXTS)) Deno.writeTextFileSync(at(name), text);
   const poor: string[] = [];
   for (const [line, ...parts] of MISTAKES) {

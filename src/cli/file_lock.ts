@@ -22,11 +22,16 @@ export function isLatest(file: Deno.FsFile, path: string): boolean {
   return now !== undefined && own.ino === now.ino && own.dev === now.dev;
 }
 
-/** What is at a path; undefined where nothing is. */
+/**
+ * What is at a path; undefined where nothing is.
+ *
+ * @throws the system's error where that cannot be told, as of links that lead in a circle.
+ */
 export function statOf(path: string): Deno.FileInfo | undefined {
   try {
     return Deno.statSync(path);
-  } catch {
-    return undefined;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
   }
 }

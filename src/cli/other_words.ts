@@ -146,13 +146,17 @@ const NOT_HERE: Readonly<Record<string, string>> = {
 /** A sentence for those who look for sizes that descriptors hold. */
 const IN_PROBLEM = "the descriptor says it, as in --problem mb32ic64ih56oc64kh3ph1";
 
+/** A sentence for those who look for files and formats where a command prints. */
+const PRINTS =
+  "it prints, > file keeps that; wgconv report --format makes html, markdown and csv of records";
+
 /** What other programs call options: those here, of which the first that a command has is meant, or what to do. */
 const OPTIONS: readonly (readonly [names: string, meant: readonly string[], otherwise?: string])[] =
   [
     ["pad pads paddings p", ["padding"]],
     ["weight weights w wei kernel", ["filter", "b"]],
     ["x i src image images data", ["input", "a"]],
-    ["y o out dst result", ["output"]],
+    ["y o out dst result output output-file", ["output", "jsonl"], PRINTS],
     ["dy grad grad-out diff-dst gradient", ["grad-output"]],
     ["strides", ["stride"]],
     ["dilate dilates dilations rate atrous", ["dilation (1 for none)"]],
@@ -165,7 +169,8 @@ const OPTIONS: readonly (readonly [names: string, meant: readonly string[], othe
     ["dgrad deconv transposed", ["op bwd-data"]],
     ["wgrad", ["op bwd-filter"]],
     ["alg algo impl", ["algorithm"]],
-    ["tag stag dtag format memory-format data-format", ["layout", "from-layout"]],
+    ["format", ["layout", "from-layout"], PRINTS],
+    ["tag stag dtag memory-format data-format", ["layout", "from-layout"]],
     ["channels-last", ["layout nhwc"]],
     ["wtag weight-layout kernel-layout filter-format", ["filter-layout"]],
     [
@@ -184,7 +189,9 @@ const OPTIONS: readonly (readonly [names: string, meant: readonly string[], othe
     ["trans trans-a trans-b ta tb", ["transpose"]],
     ["m n k", ["size"], IN_PROBLEM],
     ["shape sizes", ["size", "problem"]],
-    ["csv", ["format csv"]],
+    ["csv", ["format csv"], PRINTS],
+    ["html", ["format html"], PRINTS],
+    ["markdown md", ["format markdown"], PRINTS],
     ["filter only", ["match", "only"]],
     [
       "tol tolerance rtol atol",

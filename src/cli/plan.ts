@@ -8,7 +8,7 @@ import { tryPlanConv } from "../algorithms/planner.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
 import type { TuningTable } from "../algorithms/tuned_choice.ts";
-import { InputSyntaxError, InputTypeError } from "../errors.ts";
+import { InputSyntaxError, InputTypeError, isInputError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import {
   type ConvDType,
@@ -79,7 +79,7 @@ export function planCommand() {
           "Cannot plan: --wgsl prints shaders, which are no JSON; one must go",
         );
       }
-      using subject = await openConv(options);
+      using subject = await openPlanned(options);
       const device = options.device === "gpu"
         ? await thisDevice(options)
         : { limits: readLimitsFile(options.limits) };
@@ -112,6 +112,22 @@ export function planCommand() {
         );
       }
     });
+}
+
+/**
+ * As {@linkcode openConv}.
+ *
+ * @throws as that does, in sentences of plans.
+ */
+async function openPlanned(options: ProblemOptions): Promise<OpenedConv> {
+  try {
+    return await openConv(options);
+  } catch (error) {
+    if (isInputError(error)) {
+      error.message = error.message.replace(/^Cannot convolve/, "Cannot plan");
+    }
+    throw error;
+  }
 }
 
 /** Says what may be done where a plan exceeds limits that nobody chose. */

@@ -64,9 +64,18 @@ interface OpenFile {
   readonly special: boolean;
 }
 
+/** As {@linkcode statOf}; what fails is said as that of a write. */
+function whatIsAt(path: string): Deno.FileInfo | undefined {
+  try {
+    return statOf(path);
+  } catch (error) {
+    refuseWrite(path, error);
+  }
+}
+
 function openFile(path: string): OpenFile {
   while (true) {
-    const there = statOf(path);
+    const there = whatIsAt(path);
     const made = there === undefined;
     const special = there !== undefined && !there.isFile;
     let file: Deno.FsFile;
@@ -79,7 +88,7 @@ function openFile(path: string): OpenFile {
     } catch (error) {
       // Another program made it, or removed it, since it was looked for.
       const gone = made ? Deno.errors.AlreadyExists : Deno.errors.NotFound;
-      if (error instanceof gone && statOf(path) !== undefined === made) continue;
+      if (error instanceof gone && whatIsAt(path) !== undefined === made) continue;
       refuseWrite(path, error);
     }
     if (special) return { file, made, special };

@@ -205,7 +205,7 @@ cliTest("convert refuses in one sentence with exit 2 and writes nothing", async 
     [["--from-layout", "nchw"], /--from-layout and --to-layout go together/],
     [["--from-layout", "nchw", "--to-layout", "krsc"], /nchw and krsc are not both layouts of/],
     [["--from-layout", "nchw", "--to-layout", "nhwc"], /has 3 to 5 axes, the tensor has 2/],
-    [["--dtype", "i8"], /Cannot convert x\.npy to i8: element 128 is 128$/],
+    [["--dtype", "i8"], /Cannot convert x\.npy to i8: element 128 is 128, i8 holds -128 to 127$/],
     [["--dtype", "f8"], /option '--dtype <name>' argument 'f8' is invalid/],
   ];
   for (const [args, message] of cases) {

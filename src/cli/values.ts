@@ -117,6 +117,28 @@ export function isChoiceParser(parser: unknown): parser is ChoiceParser<unknown>
   return typeof parser === "function" && "choices" in parser && "list" in parser;
 }
 
+/** Most choices that a message lists. */
+const MOST_LISTED = 12;
+/** Choices that stand for the others where there are more. */
+const SHOWN = 4;
+
+/**
+ * What is expected in place of a word: all choices, or some of many, those that hold the word first, and where all are listed.
+ *
+ * @param where What lists them: help of the command unless it is given.
+ */
+export function expectedChoices(
+  word: string,
+  choices: readonly string[],
+  where = "--help",
+): string {
+  if (choices.length <= MOST_LISTED) return choices.join(", ");
+  const lower = word.trim().toLowerCase();
+  const holding = lower.length < 2 ? [] : choices.filter((one) => one.includes(lower));
+  const shown = [...new Set([...holding, ...choices])].slice(0, SHOWN);
+  return `${shown.join(", ")} or another that ${where} lists`;
+}
+
 /** Makes a parser of one of `choices`, in letters of any case, some of which have other names too. */
 export function oneOf<T extends string>(
   choices: readonly T[],
@@ -127,7 +149,9 @@ export function oneOf<T extends string>(
     const name = Object.hasOwn(aliases, lower) ? aliases[lower] : lower;
     const found = choices.find((choice) => choice === name);
     if (found !== undefined) return found;
-    throw new InvalidArgumentError(`expected ${choices.join(", ")}${meant(text, choices)}`);
+    throw new InvalidArgumentError(
+      `expected ${expectedChoices(text, choices)}${meant(text, choices)}`,
+    );
   };
   return Object.assign(parse, { choices, list: false });
 }
@@ -191,7 +215,9 @@ export function parseProductPolicy(said: string): string {
       ? "expected a tile such as 128x32x8_8x4: rows x columns x depth of a workgroup, rows x " +
         "columns of a thread (up to 256 in all), multiples of 4 that divide the workgroup's, with " +
         "whole warps of 32; or 128x256x32_64x64m: rows x columns of a subgroup, on matrix units"
-      : `expected ${names.join(", ")} or a tile such as 128x32x8_8x4${meant(text, names)}`,
+      : `expected ${expectedChoices(text, names)}, or a tile such as 128x32x8_8x4${
+        meant(text, names)
+      }`,
   );
 }
 
@@ -206,7 +232,9 @@ export function parsePolicy(text: string): string {
   const word = text.trim().toLowerCase();
   if (names.includes(word) || /^\d+x\d/.test(word)) return word;
   throw new InvalidArgumentError(
-    `expected ${names.join(", ")} or one such as 64x32x8_8x8${meant(word, names)}`,
+    `expected ${expectedChoices(word, names, "wgconv help gemm")}, or a tile such as 64x32x8_8x8${
+      meant(word, names)
+    }`,
   );
 }
 

@@ -1,5 +1,5 @@
 import { dirname, isAbsolute, join, resolve } from "node:path";
-import { InputTypeError } from "../errors.ts";
+import { InputTypeError, systemWords } from "../errors.ts";
 
 /** Takes the next bytes of a file, or those from byte `at` on; resolves when they are written. */
 export type WriteChunk = (chunk: Uint8Array, at?: number) => Promise<void>;
@@ -208,8 +208,7 @@ export function writeError(path: string, error: unknown): unknown {
       `Cannot write ${path}: it is larger than a file may be here (ulimit -f)`,
     );
   }
-  // Deno's message ends with the call and its path, which is the temporary's.
-  error.message = `Cannot write ${path}: ${error.message.split(": ")[0]}`;
+  error.message = `Cannot write ${path}: ${systemWords(error)}`;
   return error;
 }
 

@@ -1,4 +1,4 @@
-import { InputRangeError, InputSyntaxError, InputTypeError } from "../errors.ts";
+import { InputRangeError, InputSyntaxError, InputTypeError, systemWords } from "../errors.ts";
 
 /** Bytes at rest that can be read from any place: a file, memory, or a part of either. */
 export interface ByteSource {
@@ -63,9 +63,8 @@ export async function openBytes(path: string, start: StreamStart): Promise<ByteS
 
 /** Throws an error of the system's with the name of the file that could not be read. */
 function refuseRead(path: string, error: unknown): never {
-  // Deno's message ends with the call, which says nothing to the user.
   if (error instanceof Error && !error.message.startsWith("Cannot ")) {
-    error.message = `Cannot read ${path}: ${error.message.split(": ")[0]}`;
+    error.message = `Cannot read ${path}: ${systemWords(error)}`;
   }
   throw error;
 }

@@ -3,6 +3,7 @@ import { dtypeBytes, type FileDType } from "../tensor/dtype.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import type { ByteSource } from "./bytes.ts";
 import { DTYPE_NAMES, unsupportedDType } from "./dtype_names.ts";
+import { fileKind } from "./file_kind.ts";
 import { type Literal, parseLiteral } from "./python_literal.ts";
 
 /** What the header of a `.npy` file says. */
@@ -73,7 +74,9 @@ export function parseNpyHeader(
   const refusal = (at: number, text: string) => `Cannot read ${path}: byte ${at}: expected ${text}`;
   MAGIC.forEach((byte, at) => {
     if (bytes[at] !== byte) {
-      const found = at < bytes.length ? "other bytes" : "the end of the file";
+      const found = at < bytes.length
+        ? (at === 0 && fileKind(bytes)) || "other bytes"
+        : "the end of the file";
       throw new InputSyntaxError(
         refusal(at, `the magic "\\x93NUMPY" of a .npy file, found ${found}`),
       );

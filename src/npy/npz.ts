@@ -156,11 +156,29 @@ export async function readMembers(
   return { members, comment };
 }
 
+/** Most members that a message lists. */
+const MOST_LISTED = 12;
+
 function findMember(members: Members, member: string | undefined, file: string): ZipEntry {
   const names = [...members.keys()];
-  const list = names.join(", ") || "none";
+  const list = names.length > MOST_LISTED
+    ? `${names.slice(0, 4).join(", ")} and ${
+      names.length - 4
+    } others (wgconv tensor info lists them)`
+    : names.join(", ") || "none";
   if (member === undefined) {
     if (names.length === 1) return members.get(names[0]!)!;
+    if (names.some((name) => name.endsWith("/data.pkl"))) {
+      throw new InputTypeError(
+        `Cannot read ${file}: it is a checkpoint of PyTorch: np.save its tensors, as torch.load reads them`,
+      );
+    }
+    if (!/\.npz$/i.test(file)) {
+      throw new InputRangeError(
+        `Cannot read ${file}: it is an archive of ${names.length} members: rename it to end in .npz, ` +
+          "and name a member as in file.npz:member",
+      );
+    }
     throw new InputRangeError(
       `Cannot read ${file}: expected one member, found ${names.length}: name one of ` +
         `${list}, as in ${file}:${names[0] ?? "x"}`,

@@ -204,7 +204,7 @@ Deno.test("readAs() names the file and the element that an integer dtype cannot 
     using source = await openNpy(path);
     await assert.rejects(source.readAs("i8"), {
       name: "RangeError",
-      message: `Cannot convert ${path} to i8: element 2 is 300`,
+      message: `Cannot convert ${path} to i8: element 2 is 300, i8 holds -128 to 127`,
     });
   });
 });

@@ -1,10 +1,11 @@
 /**
  * The candidate that takes the fewest edits to become `word`, the first of equals; undefined where even that
- * changes more than half of it.
+ * changes more than half of it, and of a single letter, which is as near to any other.
  */
 export function closest(word: string, candidates: readonly string[]): string | undefined {
+  if (word.length < 2) return undefined;
   let best: string | undefined;
-  let fewest = Math.max(1, word.length / 2) + 0.5;
+  let fewest = word.length / 2 + 0.5;
   for (const candidate of candidates) {
     const edits = editDistance(word, candidate);
     if (edits < fewest) [best, fewest] = [candidate, edits];

@@ -16,4 +16,5 @@ Deno.test("closest() names the nearest candidate", () => {
 Deno.test("suggestion() is silent where nothing is near", () => {
   assert.equal(suggestion("hi", ["mb", "ih"]), ', did you mean "ih"?');
   assert.equal(suggestion("winograd", ["auto", "direct"]), "");
+  assert.equal(suggestion("x", ["g", "mb"]), "");
 });

@@ -45,7 +45,11 @@ export function scanDescriptor(text: string, start = 0): { entries: Entry[]; nam
       return { entries, name: scanName(text, at + 1) };
     }
     if (!KEYS.includes(word)) {
-      throw syntaxError(text, at, `unknown key "${word}"${suggestion(word, KEYS)}`);
+      const behind = at === start && text.slice(0, start).trim() !== ""
+        ? ", words that follow a descriptor are descriptors too, a comment begins with #"
+        : "";
+      const next = suggestion(word, KEYS) || behind;
+      throw syntaxError(text, at, `unknown key "${word}"${next}`);
     }
     if (entries.some(({ key }) => key === word)) {
       throw syntaxError(text, at, `"${word}" is given twice`);

@@ -64,10 +64,14 @@ export function convertValues<D extends DType>(
   const range = RANGES[dtype];
   const checked = range !== undefined && !fits(RANGES[fromDType], range);
   const refuse = (index: number) => {
+    const { min, limit } = range!;
     throw new InputRangeError(
       `Cannot convert ${origin.what} to ${dtype}: element ${origin.start + index} is ${
         from[index]
-      }`,
+      }, ${dtype} holds ${BigInt(min)} to ${BigInt(limit) - 1n}` +
+        (fromDType === "u8" && dtype === "i8"
+          ? "; subtract 128, or convolve, which takes u8 and zero points"
+          : ""),
     );
   };
   if (out instanceof BigInt64Array || out instanceof BigUint64Array) {

@@ -119,9 +119,22 @@ Deno.test("convertDType() refuses values that an integer dtype cannot hold", () 
     const to = dtypes.at(-1);
     assert.throws(() => convert([0, value], ...dtypes), {
       name: "RangeError",
-      message: `Cannot convert the tensor to ${to}: element 1 is ${
-        dtypes.length > 1 ? BigInt(value) : value
-      }`,
+      message: new RegExp(
+        `^Cannot convert the tensor to ${to}: element 1 is ${
+          dtypes.length > 1 ? BigInt(value) : value
+        }, ${to} holds -?\\d+ to \\d+$`,
+      ),
     });
   }
+});
+
+Deno.test("convertDType() says what to do with u8 that is beyond i8", () => {
+  assert.throws(() => convert([217], "u8", "i8"), {
+    message: "Cannot convert the tensor to i8: element 0 is 217, i8 holds -128 to 127; " +
+      "subtract 128, or convolve, which takes u8 and zero points",
+  });
+  assert.throws(
+    () => convert([2 ** 63], "u64", "i64"),
+    / is 9223372036854775808, i64 holds -9223372036854775808 to 9223372036854775807$/,
+  );
 });
