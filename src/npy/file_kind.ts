@@ -14,13 +14,15 @@ const KINDS: readonly (readonly [start: RegExp, kind: string, next: string])[] =
   [/^RIFF.{4}WEBP/s, "a WebP picture", PICTURE],
   [/^\x89HDF\r\n/, "an HDF5 file", "np.save its data sets, as h5py reads them"],
   [/^MATLAB \d/, "a MATLAB file", "np.save its arrays, as scipy.io.loadmat reads them"],
-  [/^\x80[\x02-\x05]/, "a pickle, such as older .pt files of PyTorch", PICKLE],
+  // Protocols 2 to 5.
+  [/^\x80[\cB-\cE]/, "a pickle, such as older .pt files of PyTorch", PICKLE],
   [
     /^.{7}\0\{\s*"/s,
     "a safetensors file",
     "np.save its tensors, as safetensors.numpy reads them",
   ],
-  [/^\x1f\x8b/, "a gzip file", "unpack it by gunzip"],
+  // Its method, deflate, is 8, the backspace.
+  [/^\p{Cc}\x8b[\b]/u, "a gzip file", "unpack it by gunzip"],
   [/^version https:\/\/git-lfs/, "a pointer of Git LFS", "git lfs pull gets the file"],
   [
     /^[\t\n\r\x20-\x7e]+$/,
