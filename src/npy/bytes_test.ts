@@ -136,7 +136,7 @@ Deno.test({
     ], {
       cwd: ROOT,
     });
-    assert.match(stdout, /^Cannot read stdin: Is a directory/);
+    assert.match(stdout, /^Cannot read stdin: it is a directory/);
   },
 });
 
