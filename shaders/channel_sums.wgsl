@@ -1,5 +1,6 @@
 // <%= it.name %>: sums a gradient over all places of each channel, compensated (Kahan).
 <%= it.declarations %>
+<%= it.compensation %>
 
 var<workgroup> lane_sums: array<<%= it.type %>, 256>;
 var<workgroup> lane_losts: array<<%= it.type %>, 256>;
@@ -29,7 +30,7 @@ fn main(
 <%   const part = k === 0 ? 'part0' : `select(${it.none}, part${k}, first + ${k * it.along}u < end)` -%>
       let term<%= k %> = <%= part %> - lost;
       let next<%= k %> = sum + term<%= k %>;
-      lost = (next<%= k %> - sum) - term<%= k %>;
+      lost = lost_of(sum, term<%= k %>, next<%= k %>);
       sum = next<%= k %>;
 <% } -%>
     }
@@ -41,7 +42,7 @@ fn main(
     if (t < half) {
       let term = lane_sums[t + half] - (lane_losts[t] + lane_losts[t + half]);
       let next = lane_sums[t] + term;
-      lane_losts[t] = (next - lane_sums[t]) - term;
+      lane_losts[t] = lost_of(lane_sums[t], term, next);
       lane_sums[t] = next;
     }
   }

@@ -1,6 +1,9 @@
 // <%= it.name %>: sums the partial results of the splits<%= it.exact ? '' : ', compensated (Kahan),' %> and finishes them.
 <%= it.declarations %>
 <%= it.functions %>
+<% if (!it.exact) { -%>
+<%= it.compensation %>
+<% } -%>
 <% if (it.lanes > 1) { -%>
 var<workgroup> lane_sums: array<<%= it.type %>, 256>;
 <% if (!it.exact) { -%>
@@ -40,7 +43,7 @@ fn main(
 <%   } else { -%>
     let term<%= k %> = <%= part %> - lost;
     let next<%= k %> = sum + term<%= k %>;
-    lost = (next<%= k %> - sum) - term<%= k %>;
+    lost = lost_of(sum, term<%= k %>, next<%= k %>);
     sum = next<%= k %>;
 <%   } -%>
 <% } -%>
@@ -59,7 +62,7 @@ fn main(
 <% } else { -%>
     let term = lane_sums[other + t] - (lost + lane_losts[other + t]);
     let next = sum + term;
-    lost = (next - sum) - term;
+    lost = lost_of(sum, term, next);
     sum = next;
 <% } -%>
   }

@@ -223,7 +223,7 @@ export function judge(
     verdict: reasons.length > 0 ? "fail" : unsaid.length > 0 ? "none" : "pass",
     reasons: [...reasons, ...unsaid],
     notes: reasons.length + unsaid.length === 0
-      ? [...notes, ...tinyNotes(measured, precision, single.limit)]
+      ? [...notes, ...paddedNotes(measured), ...tinyNotes(measured, precision, single.limit)]
       : [],
     bound_limit: single.limit,
     bound_typical: sample.typical,
@@ -237,11 +237,16 @@ export function judge(
 }
 
 /** Why nothing can be said of results that show no fault; empty where something can. */
-function untested({ report, unbounded }: Measured, sample: ErrorStatistics): string[] {
+function untested({ report, unbounded, padded }: Measured, sample: ErrorStatistics): string[] {
   const { checked, total, nan } = report;
   if (total === 0) return [EMPTY_RESULT];
   if (checked === 0) return ["no output was compared"];
-  if (nan === checked) return ["every output is NaN, as the reference's are: nothing was compared"];
+  if (nan === checked) {
+    const why = padded > 0
+      ? "as the reference has it, or as padding makes it"
+      : "as the reference's are";
+    return [`every output is NaN, ${why}: nothing was compared`];
+  }
   if (unbounded > 0) {
     return [`no bound is known of ${unbounded} of ${checked} outputs: their Σ|a||b| is not finite`];
   }
@@ -257,6 +262,14 @@ function infinityNotes({ report, overflow }: Measured, precision: Precision): st
   return nan + inf === checked && inf > 0
     ? [`no output is finite: ${inf} infinite and ${nan} NaN are as in the reference`]
     : [];
+}
+
+/** What should be known of NaN that the reference has not. */
+function paddedNotes({ report: { checked }, padded }: Measured): string[] {
+  return padded === 0 ? [] : [
+    `${padded} of ${checked} outputs are NaN where padding meets NaN or an infinity: ` +
+    "its zeros are multiplied, which the reference leaves out",
+  ];
 }
 
 /** What should be known of outputs so small that a zero in their place passes: flushed, or rounded to the last place of f16. */

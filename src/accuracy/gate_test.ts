@@ -52,6 +52,33 @@ Deno.test("judge() compares infinities, and says where nothing else was", () => 
   }
 });
 
+Deno.test("judge() takes NaN for right where padding meets one, counts it, and nothing else", () => {
+  const judged = (got: readonly number[], ref: readonly number[]) => {
+    const values = Float64Array.from(ref);
+    const reference = {
+      values,
+      magnitudes: values.map(Math.abs),
+      paddedNaN: Uint8Array.from(ref, (_, i) => i === 0 ? 1 : 0),
+      shape: [1, 1, got.length],
+    };
+    const strides = [got.length, got.length, 1];
+    const measured = measureAccuracy(got, reference, { strides, precision: F32 });
+    return judge(measured, yardstick(), F32);
+  };
+  for (const value of [2, Infinity, -Infinity]) {
+    assert.equal(judged([value, 1], [value, 1]).verdict, "pass");
+    const padded = judged([NaN, 1], [value, 1]);
+    assert.equal(padded.verdict, "pass");
+    assert.match(padded.notes.join(), /^1 of 2 outputs are NaN where padding meets /);
+    assert.equal(judged([value, NaN], [value, 1]).verdict, "fail");
+    assert.equal(judged([3, 1], [value, 1]).verdict, "fail");
+    assert.equal(judged([3, 1], [NaN, 1]).verdict, "fail");
+    const alone = judged([NaN], [value]);
+    assert.equal(alone.verdict, "none");
+    assert.match(alone.reasons.join(), /^every output is NaN, .*as padding makes it/);
+  }
+});
+
 Deno.test("judge() names what overflows f16, which is no fault where anything is left", () => {
   const half = (values: readonly number[]) =>
     judge(measured(values.map(Math.f16round), values, F16), yardstick(), F16);

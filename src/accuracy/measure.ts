@@ -66,6 +66,8 @@ export interface Measured extends ErrorSums {
   readonly overflow: { readonly count: number; /** |ref| */ readonly largest: number };
   /** The size up to which an error counts for none: what a GPU may flush to zero. */
   readonly flushed: number;
+  /** Outputs that are NaN where the reference is not, since padding meets NaN or an infinity. */
+  readonly padded: number;
   /** Outputs whose scale is not finite: nothing can be said of their errors. */
   readonly unbounded: number;
   /** The largest ratios, largest first; all where there are few. */
@@ -119,7 +121,7 @@ export function measureAccuracy(
   // Squares of f64 leave its range where the numbers do not.
   const norm = normalizer(values, magnitudes);
   const overflow = { count: 0, largest: 0 };
-  let magnitudeSquares = 0, scaleSquares = 0, scaleFourths = 0, unbounded = 0;
+  let magnitudeSquares = 0, scaleSquares = 0, scaleFourths = 0, unbounded = 0, padded = 0;
   const sums = errorSums(shape, grouping, norm);
   const compare = comparison(got, reference, options);
   compare((at, index, y, ref, error, scale, magnitude) => {
@@ -131,6 +133,10 @@ export function measureAccuracy(
       return;
     }
     if (!Number.isFinite(y)) {
+      if (Number.isNaN(y)) {
+        if (!Number.isNaN(ref)) padded++;
+        return;
+      }
       if (!Number.isFinite(ref)) return;
       overflow.count++;
       overflow.largest = Math.max(overflow.largest, Math.abs(ref));
@@ -197,6 +203,7 @@ export function measureAccuracy(
     overflow,
     flushed: flushedSize(options),
     unbounded,
+    padded,
     relL2,
     weightedRms: quotient(errorSquares, scaleSquares, 0),
     outliers,
@@ -275,7 +282,7 @@ function comparison(
   options: MeasureOptions,
 ): (visit: Visit) => void {
   const { strides, precision, activation = "none", floors } = options;
-  const { shape, values, magnitudes, rests, indices } = reference;
+  const { shape, values, magnitudes, rests, indices, paddedNaN } = reference;
   const flushed = flushedSize(options);
   // Activations are computed in f32, or f64.
   const unit = precision.result === "f64" ? 2 ** -53 : 2 ** -24;
@@ -287,8 +294,10 @@ function comparison(
       const y = got[place.offset]!;
       const ref = values[i]!;
       if (!Number.isFinite(y) || !Number.isFinite(ref)) {
-        // Beyond the range of the results' dtype its infinity is right.
-        visit(place.at, index, y, ref, Object.is(y, stored(precision, ref)) ? 0 : NaN, 0, 0);
+        // Beyond the range of the results' dtype its infinity is right, and NaN where padding meets one.
+        const right = Object.is(y, stored(precision, ref)) ||
+          (Number.isNaN(y) && paddedNaN?.[i] === 1);
+        visit(place.at, index, y, ref, right ? 0 : NaN, 0, 0);
         continue;
       }
       const signed = (y - ref) - (rests?.[i] ?? 0);

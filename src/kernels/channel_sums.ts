@@ -1,5 +1,6 @@
 import template from "../../shaders/channel_sums.wgsl" with { type: "text" };
 import { type Scalar, scalarBytes, sumScalar, typeName, zeroOf } from "../elements/scalar.ts";
+import { compensationText } from "./compensation.ts";
 import {
   loopIterations,
   moduleBuilder,
@@ -102,6 +103,7 @@ export function channelSumsKernel(
     name,
     type: typeName(sum, width),
     none: zeroOf(sum, width),
+    compensation: compensationText(sum, width),
     across,
     along,
     blocks: module.size("blocks", blocks),

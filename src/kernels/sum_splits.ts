@@ -1,4 +1,5 @@
 import { type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
+import { compensationText } from "./compensation.ts";
 import { loopIterations } from "./module.ts";
 
 /** Threads of a workgroup that sums partial results. */
@@ -34,6 +35,7 @@ export function splitSum(vectors: number, splits: number, sum: Scalar, width: 1 
       type: typeName(sum, width),
       none: zeroOf(sum, width),
       exact,
+      compensation: exact ? "" : compensationText(sum, width),
     },
     workgroupBytes: lanes === 1 ? 0 : (exact ? 1 : 2) * THREADS * width * scalarBytes(sum),
     iterations: loopIterations(Math.ceil(splits / (AT_ONCE * lanes))) +

@@ -15,7 +15,9 @@ import { gemmPlans } from "./gemm_plan.ts";
 import { canonicalStrides, geometryOf, type HostArray } from "./geometry.ts";
 import { listedWork, sampledWork, wholeWork } from "./jobs.ts";
 import { checkedOperand, type HostOperand } from "./operands.ts";
+import { paddedTerms } from "./padded_terms.ts";
 import { mostWorkers, runAssignment, workerCount } from "./pool.ts";
+import type { Assignment } from "./worker_source.ts";
 
 export { activate, erf } from "./activate.ts";
 export type { HostOperand } from "./operands.ts";
@@ -58,6 +60,11 @@ export interface ReferenceResult {
   readonly magnitudes: Float64Array;
   /** What `values` leave of the true results, of f64; 0 where absent. */
   readonly rests?: Float64Array;
+  /**
+   * 1 where a sum has terms of padding times NaN or an infinity, which `values` leave out: kernels that multiply padding's zeros
+   * have NaN there, which is right, too. 0 everywhere where absent.
+   */
+  readonly paddedNaN?: Uint8Array;
   /** Canonical shape of the result. */
   readonly shape: readonly number[];
 }
@@ -112,25 +119,43 @@ export async function referenceConv(
     : options.sample !== undefined && samplePays(problem, options.sample, count)
     ? sampledWork(problem, geometry, options.sample)
     : wholeWork(geometry, plans, count, cores);
-  const computed = await runAssignment({
-    geometry,
-    plans,
-    work,
-    first: first!,
-    second: second!,
-    values: new Float64Array(work.count),
-    magnitudes: new Float64Array(work.count),
-  }, {
-    workers: workerCount(work, cores),
-    signal: options.signal,
-    onProgress: options.onProgress,
+  const compute = (
+    part: Pick<Assignment, "geometry" | "plans" | "work" | "first" | "second">,
+    onProgress?: ReferenceOptions["onProgress"],
+  ) =>
+    runAssignment({
+      ...part,
+      values: new Float64Array(part.work.count),
+      magnitudes: new Float64Array(part.work.count),
+    }, { workers: workerCount(part.work, cores), signal: options.signal, onProgress });
+  const operands = { first: first!, second: second! };
+  const { values, magnitudes } = await compute(
+    { geometry, plans, work, ...operands },
+    options.onProgress,
+  );
+  const { indices } = work;
+  const paddedNaN = await paddedTerms(geometry, first!, second!, async (g, one, other) => {
+    const own = gemmPlans(g, canonical[`${result}Strides`]);
+    const all = indices === undefined ? wholeWork(g, own, count, cores) : listedWork(g, indices);
+    const part = { geometry: g, plans: own, work: all, first: one, second: other };
+    return (await compute(part)).values;
   });
-  const { values, magnitudes } = computed;
+  if (paddedNaN !== undefined && work.gemm.length > 0) {
+    // Blocked products multiply padding's zeros.
+    const marked = Array.from(paddedNaN.keys()).filter((i) => paddedNaN[i] === 1);
+    const listed = listedWork(geometry, Float64Array.from(marked, (i) => indices?.[i] ?? i));
+    const plain = await compute({ geometry, plans, work: listed, ...operands });
+    marked.forEach((i, at) => {
+      values[i] = plain.values[at]!;
+      magnitudes[i] = plain.magnitudes[at]!;
+    });
+  }
   applyEpilogue(epilogue, inputs.bias, shape, work.indices, values, magnitudes);
   return {
     ...(work.indices === undefined ? {} : { indices: work.indices }),
     values,
     magnitudes,
+    ...(paddedNaN === undefined ? {} : { paddedNaN }),
     shape,
   };
 }

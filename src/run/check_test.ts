@@ -5,6 +5,7 @@ import { ACTIVATIONS, NO_EPILOGUE } from "../problem/epilogue.ts";
 import { type GemmDType, type GemmProblem, gemmProblem } from "../problem/gemm_problem.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { simulateConv } from "../simulate/conv_yardstick.ts";
+import { caseChecks } from "./case_checks.ts";
 import { checkAgainst, computeReference } from "./check.ts";
 import { convSubject, referenceInputs } from "./conv_subject.ts";
 import { gemmSubject } from "./gemm_subject.ts";
@@ -177,4 +178,42 @@ Deno.test("outputs that rounding or flushing may take are named where they are a
   // Zeros are exact.
   const zeros = await productCase("f32", {}, { a: [0, 0, 1] });
   assert.equal(zeros.check(zeros.right).message, undefined);
+});
+
+Deno.test("NaN passes where padding meets an infinity of the filter, sampled and projected, and nowhere else", async () => {
+  const problem = convProblem({
+    batch: 1,
+    inChannels: 32,
+    outChannels: 32,
+    inputSize: [112, 112],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+  });
+  const subject = convSubject({ problem, ...LAYOUTS });
+  const operands = fillOperands(subject, "normal", 1);
+  // The first tap of channel 5, which the first row and column meet on padding.
+  operands.filter![5 * 32 * 9] = Infinity;
+  const whole = await computeReference({ subject, operands, mode: "full", seed: 1 });
+  const meets = (i: number) =>
+    Math.floor(i / 112 ** 2) === 5 && (i % 112 === 0 || i % 112 ** 2 < 112);
+  assert.ok(
+    whole.values.every((value, i) =>
+      Number.isFinite(value) === (meets(i) || i < 5 * 112 ** 2 || i >= 6 * 112 ** 2)
+    ),
+  );
+  const plain = Float32Array.from(whole.values);
+  const padded = plain.map((value, i) => meets(i) ? NaN : value);
+  for (const mode of ["sample", "auto"] as const) {
+    const checks = caseChecks({ subject, operands, mode, seed: 1 }, false);
+    const check = (result: Float32Array<ArrayBuffer>) => checks.check({ result, arithmetic: {} });
+    const right = await check(padded);
+    assert.deepEqual([mode, right.verdict], [mode, "pass"], right.message);
+    assert.match(right.message ?? "", /outputs are NaN where padding meets/);
+    assert.equal((await check(plain)).verdict, "pass");
+    const wrong = await check(padded.map((value, i) => meets(i) ? -Infinity : value));
+    assert.deepEqual([mode, wrong.verdict], [mode, "fail"]);
+    // All others of the channel, which are infinite.
+    const lost = await check(padded.map((value) => Number.isFinite(value) ? value : NaN));
+    assert.deepEqual([mode, lost.verdict], [mode, "fail"]);
+  }
 });

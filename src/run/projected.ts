@@ -289,7 +289,7 @@ async function checkMasked(
     last = place;
     chosen.add(indices[at % projection.members]!);
   }
-  const { values, magnitudes, indices: done } = await linear.reference(operands, {
+  const { values, magnitudes, paddedNaN, indices: done } = await linear.reference(operands, {
     indices: Float64Array.from(chosen).sort(),
   });
   const strides = resultStrides(linear);
@@ -302,8 +302,8 @@ async function checkMasked(
     const spread = limit *
       Math.hypot(noise.products * magnitudes[i]!, noise.result * ref, noise.smallest);
     const tolerance = Number.isFinite(ref) && Number.isFinite(spread) ? spread : 0;
-    const right = Number.isNaN(ref)
-      ? Number.isNaN(y)
+    const right = Number.isNaN(y)
+      ? Number.isNaN(ref) || paddedNaN?.[i] === 1
       : y >= stored(ref - tolerance) && y <= stored(ref + tolerance);
     if (right) return;
     first ||= `${y} in place of ${stored(ref)}`;

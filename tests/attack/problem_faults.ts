@@ -141,16 +141,22 @@ function activationRoom(activation: Activation, scale: number, half: boolean): n
 
 /** Spoils the result; whether the gate had to see it. Throws where it did not. */
 export function holdFault(draw: Draw, computed: Computed, healthy: Checked): string {
-  const { reference: { shape, values }, result, strides, check } = computed;
+  const { reference: { shape, values, paddedNaN }, result, strides, check } = computed;
   const cancelled = !(result instanceof Int32Array) && values.every((value) => value === 0);
   const typical = Math.max(healthy.accuracy.bound_typical ?? 0, cancelled ? CANCELLED : 0);
   const room = faultRoom(computed, typical);
-  const infinite = result.findIndex((value) => !Number.isFinite(value));
+  const infinite = values.findIndex((_, i) => !Number.isFinite(result[placeOf(i, shape, strides)]));
   if (infinite >= 0 && draw.chance(0.5)) {
+    const at = placeOf(infinite, shape, strides);
     const lost = result.slice() as Values;
-    lost[infinite] = Number.isNaN(result[infinite]) ? Infinity : draw.pick([0, NaN]);
+    // What padding may make NaN of may also be the reference's.
+    lost[at] = Number.isNaN(result[at])
+      ? values[infinite] === Infinity ? -Infinity : Infinity
+      : paddedNaN?.[infinite] === 1
+      ? 0
+      : draw.pick([0, NaN]);
     if (check(lost).verdict === "fail") return "an infinity or NaN that is lost found";
-    throw new Finding(`the gate passes ${lost[infinite]} in place of ${result[infinite]}`);
+    throw new Finding(`the gate passes ${lost[at]} in place of ${result[at]}`);
   }
   const name = draw.pick(Object.keys(SPOILERS));
   const spoilt = result.slice() as Values;

@@ -170,7 +170,9 @@ export const PROBLEMS: Attack = {
         if (typeof computed === "string") return `${one.kind} ${computed}`;
         holdReference(computed);
         const healthy = computed.check(computed.result);
-        if (healthy.verdict === "none" && computed.plain.values.every(Number.isNaN)) {
+        const { paddedNaN } = computed.reference;
+        const unknown = (value: number, i: number) => Number.isNaN(value) || paddedNaN?.[i] === 1;
+        if (healthy.verdict === "none" && computed.plain.values.every(unknown)) {
           return `${one.kind} of NaN alone, not checked`;
         }
         if (healthy.verdict !== "pass") {

@@ -68,10 +68,9 @@ export function makeSpecial(
     const scale = draw.pick([1e39, 1e150, 1e-150, 1e-39]);
     first.forEach((value, i) => first[i] = value * scale);
   } else if (special === "infinite") {
-    // Winograd spreads what is in its operands over tiles, and padding's zeros make NaN of a filter's infinities.
-    const conv = one.kind === "conv";
-    const plain = !conv || ["direct", "implicit-gemm"].includes(one.choice.algorithm);
-    const open = all.filter(([role], place) => role === "bias" || (plain && !(conv && place > 0)));
+    // Winograd spreads what is in its operands over tiles, which `auto` may take.
+    const plain = one.kind === "gemm" || !/^(auto|win)/.test(one.choice.algorithm);
+    const open = all.filter(([role]) => role === "bias" || plain);
     if (open.length === 0) return;
     const [, data] = draw.pick(open);
     for (let count = draw.int(1, 3); count > 0 && data.length > 0; count--) {

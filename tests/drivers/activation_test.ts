@@ -10,6 +10,7 @@ import { ACTIVATIONS, type Epilogue } from "../../src/problem/epilogue.ts";
 import { gemmProblem } from "../../src/problem/gemm_problem.ts";
 import { activate } from "../../src/reference/activate.ts";
 import { backend } from "./driver.ts";
+import { throughText } from "./through_text.ts";
 
 const open = () => openDevice({ backend, optionalFeatures: ["shader-f16", "shader-f64"] });
 
@@ -23,11 +24,11 @@ const VALUES = [
 ];
 
 /** The values through the text of an activation alone, one at a time and four at once. */
-async function throughText(
+async function throughActivation(
   { device }: GpuDevice,
   activation: Epilogue["activation"],
   scalar: Scalar,
-): Promise<number[]> {
+): Promise<Float32Array | Float64Array> {
   const code = `
 ${activationText(activation, scalar)}
 @group(0) @binding(0) var<storage, read> values: array<${scalar}>;
@@ -41,29 +42,10 @@ ${activationText(activation, scalar)}
   }
 }`;
   const numbers = scalar === "f64" ? Float64Array : Float32Array;
-  const data = new numbers(VALUES);
-  const compute = { module: device.createShaderModule({ code }), entryPoint: "main" };
-  const pipeline = await device.createComputePipelineAsync({ layout: "auto", compute });
-  const buffer = (size: number, usage: number) => device.createBuffer({ size, usage });
-  const values = buffer(data.byteLength, GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST);
-  const size = 2 * data.byteLength;
-  const results = buffer(size, GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC);
-  const copy = buffer(size, GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST);
-  device.queue.writeBuffer(values, 0, data);
-  const encoder = device.createCommandEncoder();
-  const pass = encoder.beginComputePass();
-  pass.setPipeline(pipeline);
-  const entries = [values, results].map((one, binding) => ({ binding, resource: { buffer: one } }));
-  const layout = pipeline.getBindGroupLayout(0);
-  pass.setBindGroup(0, device.createBindGroup({ layout, entries }));
-  pass.dispatchWorkgroups(VALUES.length / 4);
-  pass.end();
-  encoder.copyBufferToBuffer(results, 0, copy, 0, size);
-  device.queue.submit([encoder.finish()]);
-  await copy.mapAsync(GPUMapMode.READ);
-  const got = [...new numbers(copy.getMappedRange().slice(0))];
-  for (const one of [values, results, copy]) one.destroy();
-  return got;
+  return await throughText(device, code, new numbers(VALUES), {
+    results: new numbers(2 * VALUES.length),
+    workgroups: VALUES.length / 4,
+  });
 }
 
 function assertActivated(
@@ -88,7 +70,7 @@ Deno.test("every activation keeps NaN and takes infinities to its limits", async
     if (activation === "none") continue;
     for (const scalar of ["f32", "f64"] as const) {
       if (scalar === "f64" && !gpu.features.has("shader-f64")) continue;
-      const got = await throughText(gpu, activation, scalar);
+      const got = await throughActivation(gpu, activation, scalar);
       assertActivated(got, activation, scalar, 1e-5);
       assertActivated(got.slice(VALUES.length), activation, `four ${scalar}`, 1e-5);
     }

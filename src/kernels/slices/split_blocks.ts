@@ -7,6 +7,7 @@ import {
   type SizeMode,
   type TensorAccess,
 } from "../module.ts";
+import { compensationText } from "../compensation.ts";
 import type { SliceStore } from "./exchange.ts";
 import {
   blockPlaceText,
@@ -150,7 +151,7 @@ export function sumPartsKernel(
       all.flatMap((i) => [
         `    let term${k}_${i} = select(vec4f(), value${k}_${i}, span + ${k}u <= last_span) - lost${i};`,
         `    let next${k}_${i} = sum${i} + term${k}_${i};`,
-        `    lost${i} = (next${k}_${i} - sum${i}) - term${k}_${i};`,
+        `    lost${i} = lost_of(sum${i}, term${k}_${i}, next${k}_${i});`,
         `    sum${i} = next${k}_${i};`,
       ])
     ),
@@ -160,7 +161,13 @@ export function sumPartsKernel(
     "",
   ].join("\n");
   const summary = `// ${name}: sums the parts of blocks whose depth workgroups share.`;
-  const wgsl = [summary, module.declarations(), store.declarations, body].join("\n");
+  const wgsl = [
+    summary,
+    module.declarations(),
+    store.declarations,
+    compensationText("f32", 4),
+    body,
+  ].join("\n");
   return sizedKernel(
     name,
     mode,
