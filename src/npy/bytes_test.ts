@@ -115,7 +115,7 @@ Deno.test({
     const memory = await openBytes("/proc/self/mem", START);
     await assert.rejects(
       memory.read(new Uint8Array(4), 0),
-      /^\w+: Cannot read \/proc\/self\/mem: Input\/output error/,
+      /^\w+: Cannot read \/proc\/self\/mem: input\/output error/,
     );
     memory.close();
   },
