@@ -1,7 +1,7 @@
 import assert from "#assert";
-import { unzipSync, zipSync } from "../src/deps/fflate.ts";
-import { ROOT, run, temporaryDirectory } from "./cli.ts";
-import { pythonWith } from "./python.ts";
+import { unzipSync, zipSync } from "../../src/deps/fflate.ts";
+import { ROOT, run, temporaryDirectory } from "../cli.ts";
+import { pythonWith } from "../python.ts";
 
 const SCRIPT = `${ROOT}tests/make_golden.py`;
 const GOLDEN = `${ROOT}fixtures/conv_pytorch_f64.zip`;

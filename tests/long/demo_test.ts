@@ -1,6 +1,6 @@
 import assert from "#assert";
-import { contactSheet } from "../tasks/demo_pictures.ts";
-import { deno, NO_DRIVER, ROOT, temporaryDirectory } from "./cli.ts";
+import { contactSheet } from "../../tasks/demo_pictures.ts";
+import { deno, NO_DRIVER, ROOT, temporaryDirectory } from "../cli.ts";
 
 const DEMO = `${ROOT}tasks/demo.ts`;
 

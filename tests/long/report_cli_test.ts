@@ -1,6 +1,6 @@
 import assert from "#assert";
-import { stream, timeOf } from "./support/test_records.ts";
-import { temporaryDirectory, wgconv } from "./cli.ts";
+import { stream, timeOf } from "../support/test_records.ts";
+import { temporaryDirectory, wgconv } from "../cli.ts";
 
 type Changes = Record<string, unknown>;
 

@@ -1,13 +1,13 @@
 import assert from "#assert";
 import { existsSync } from "node:fs";
 import { stripVTControlCharacters } from "node:util";
-import { allCommands, commandTree } from "../src/cli/command_tree.ts";
-import { wholeProgram } from "../src/cli/program.ts";
-import { EXIT } from "../src/errors.ts";
-import { writeNpy } from "../src/npy/mod.ts";
-import { fillTensor } from "../src/tensor/fill.ts";
-import { ROOT, run, temporaryDirectory } from "./cli.ts";
-import { wgconvHere } from "./support/in_process.ts";
+import { allCommands, commandTree } from "../../src/cli/command_tree.ts";
+import { wholeProgram } from "../../src/cli/program.ts";
+import { EXIT } from "../../src/errors.ts";
+import { writeNpy } from "../../src/npy/mod.ts";
+import { fillTensor } from "../../src/tensor/fill.ts";
+import { ROOT, run, temporaryDirectory } from "../cli.ts";
+import { wgconvHere } from "../support/in_process.ts";
 
 const CONV = ["conv", "--problem", "mb1ic3ih8oc4kh3", "--device", "cpu"];
 const RED = "\x1b[31m";

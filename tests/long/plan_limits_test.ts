@@ -1,17 +1,17 @@
 /** What is planned within limits, and what is refused. */
 import assert from "#assert";
-import { tryPlanGemm } from "../src/algorithms/gemm/plan.ts";
-import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
-import { planConv, supportedAlgorithms, tryPlanConv } from "../src/algorithms/planner.ts";
-import { isRefusal } from "../src/algorithms/refusal.ts";
-import { UnsupportedError } from "../src/errors.ts";
-import { MATRIX_POLICY_NAMES } from "../src/kernels/matrix_policies.ts";
-import type { MatrixUnit } from "../src/kernels/matrix_units.ts";
-import { convProblem, OPERATIONS } from "../src/problem/conv_problem.ts";
-import { parseDescriptor } from "../src/problem/descriptor.ts";
-import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
-import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
-import { conv2, h200, request } from "./plan_request.ts";
+import { tryPlanGemm } from "../../src/algorithms/gemm/plan.ts";
+import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
+import { planConv, supportedAlgorithms, tryPlanConv } from "../../src/algorithms/planner.ts";
+import { isRefusal } from "../../src/algorithms/refusal.ts";
+import { UnsupportedError } from "../../src/errors.ts";
+import { MATRIX_POLICY_NAMES } from "../../src/kernels/matrix_policies.ts";
+import type { MatrixUnit } from "../../src/kernels/matrix_units.ts";
+import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
+import { gemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
+import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
+import { conv2, h200, request } from "../plan_request.ts";
 
 Deno.test("planConv() fits WebGPU's least limits, splitting tensors over bindings", () => {
   const problem = { ...conv2, batch: 240 };
