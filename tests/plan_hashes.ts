@@ -15,7 +15,7 @@ import { FLOAT_DTYPES, type Operation, OPERATIONS } from "../src/problem/conv_pr
 import type { MatrixUnits } from "../src/kernels/matrix_units.ts";
 import type { MainLoopVariant } from "../src/kernels/main_loop_variant.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
-import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
+import { ACTIVATIONS, NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { GEMM_DTYPES, gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
 import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
 
@@ -108,6 +108,9 @@ const CHOICES: readonly (readonly [
     epilogue: { bias: true, activation: "relu", scale: "channel", zeroPoint: 3 },
     integers: { inputDtype: "u8", inputZeroPoint: 7, filterZeroPoint: "channel" },
   }],
+  ...ACTIVATIONS.filter((activation) => activation !== "none").map((activation) =>
+    [`fwd ${activation}`, { epilogue: { bias: true, activation } }] as const
+  ),
   ["fwd stream-k", { balance: "stream-k", policy: "small" }],
   ["fwd winograd1d flushed", { algorithm: "winograd1d", tile: "F(2,3)", flush: 64 }],
   ["fwd winograd2d flushed", { algorithm: "winograd2d", tile: "F(2x2,3x3)", flush: 64 }],
