@@ -55,7 +55,7 @@ Deno.test("examples refuse wrong options in a sentence, before any work", async 
     ["train.ts", ["--digits", "none.npz"], /^Cannot train: no digits can be read: .*none\.npz/],
     ["web/build.ts", ["--serve", "x"], /^Cannot build: --serve is "x", expected a whole number/],
     [
-      "../../bench/training_step.ts",
+      "../bench/training_step.ts",
       ["--steps", "foo"],
       /^Cannot measure: --steps is "foo", expected/,
     ],
