@@ -15,7 +15,7 @@ import { goldenRequest, type GoldenRun, runGolden } from "./golden_conv.ts";
 /** Sizes that divide no tile, and a case for the algorithm whose groups have one channel. */
 const CASES = ["odd_channels", "depthwise"];
 
-/** Cheap to compile, where an algorithm heeds it. */
+/** Cheap to compile, where an algorithm takes these options. */
 const CHEAP: Pick<GoldenRun, "policy" | "variant"> = {
   policy: "tiny",
   variant: { unroll: false },

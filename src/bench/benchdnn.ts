@@ -23,10 +23,10 @@ export interface SuiteRun {
   readonly layouts?: readonly Layout[] | undefined;
 }
 
-/** What the values of an option mean, and of which of them nothing is heeded. */
-export interface Heeded<T> {
+/** What the values of an option mean, and which of them have no meaning here. */
+export interface OptionValues<T> {
   readonly values: readonly T[];
-  readonly unheeded: readonly string[];
+  readonly ignored: readonly string[];
 }
 
 const DIRECTIONS: Readonly<Record<string, Operation>> = {
@@ -42,21 +42,21 @@ const DIRECTIONS: Readonly<Record<string, Operation>> = {
 export const DIRECTION_NAMES: readonly string[] = Object.keys(DIRECTIONS);
 
 /** Reads `--dir=FWD_B,BWD_D`; undefined for what is no direction. */
-export function readDirections(text: string): Heeded<Operation> | undefined {
+export function readDirections(text: string): OptionValues<Operation> | undefined {
   const words = text.toUpperCase().split(",");
   if (!words.every((word) => Object.hasOwn(DIRECTIONS, word))) return undefined;
   return {
     values: [...new Set(words.map((word) => DIRECTIONS[word]!))],
-    unheeded: words.filter((word) => word.endsWith("B")).map((word) => `the bias of ${word}`),
+    ignored: words.filter((word) => word.endsWith("B")).map((word) => `the bias of ${word}`),
   };
 }
 
 const TYPE_NAMES: Readonly<Record<string, string>> = { s8: "i8", s32: "i32" };
 
 /** Reads `--dt=f32,f16:f16:f32`: a type, or those of input, filter and output; undefined for what is no type. */
-export function readTypes(text: string): Heeded<SuiteTypes> | undefined {
+export function readTypes(text: string): OptionValues<SuiteTypes> | undefined {
   const values: SuiteTypes[] = [];
-  const unheeded: string[] = [];
+  const ignored: string[] = [];
   for (const word of text.toLowerCase().split(",")) {
     if (!/^(f|bf|s|u|e|xf)\d\w*(:(f|bf|s|u|e|xf)\d\w*){0,2}$/.test(word)) return undefined;
     const [input, filter = input, output] = word.split(":").map((name) => TYPE_NAMES[name] ?? name);
@@ -66,10 +66,10 @@ export function readTypes(text: string): Heeded<SuiteTypes> | undefined {
     // Results in bytes take a scale, which a suite does not say.
     const scaled = outDtype === "i8" || outDtype === "u8";
     if (dtype === undefined || scaled || !results.includes(outDtype)) {
-      unheeded.push(word);
+      ignored.push(word);
     } else values.push({ dtype, ...(outDtype === results[0] ? {} : { outDtype }) });
   }
-  return { values, unheeded };
+  return { values, ignored };
 }
 
 const TAGS: Readonly<Record<string, Layout>> = Object.fromEntries([
@@ -79,16 +79,16 @@ const TAGS: Readonly<Record<string, Layout>> = Object.fromEntries([
 ]);
 
 /** Reads `--stag=abx,axb`; `any` and none leave the layouts as they are. */
-export function readTags(text: string): Heeded<Layout> {
+export function readTags(text: string): OptionValues<Layout> {
   const words = text.toLowerCase().split(",").filter((word) => !["any", ""].includes(word));
   const known = words.filter((word) => Object.hasOwn(TAGS, word));
   return {
     values: [...new Set(known.map((word) => TAGS[word]!))],
-    unheeded: words.filter((word) => !known.includes(word)).map((word) => `the layout ${word}`),
+    ignored: words.filter((word) => !known.includes(word)).map((word) => `the layout ${word}`),
   };
 }
 
-/** Options that choose no problem and are not heeded: what they say has no like here, or is said on the command line. */
+/** Options without an effect here: they choose no problem, and what they say has no counterpart or is an option of the command line. */
 export const UNHEEDED: readonly string[] = [
   ...[
     "--wtag",

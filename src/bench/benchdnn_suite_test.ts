@@ -17,7 +17,7 @@ function readings(text: string) {
   return [said, skips];
 }
 
-Deno.test("parseSuite() heeds benchdnn's --dir, --dt and tags for the problems below them", () => {
+Deno.test("parseSuite() applies benchdnn's --dir, --dt and tags to the problems below them", () => {
   const cases: [text: string, said: string[], skips: string[]][] = [
     [LAYER, ["- - -"], []],
     [`--dir=FWD_D ${LAYER} --dir=bwd_w,BWD_D ${LAYER}`, ["fwd - -", "bwd-filter,bwd-data - -"], []],
@@ -61,7 +61,7 @@ Deno.test("parseSuite() refuses values that benchdnn does not know either", () =
   for (const [text, message] of refused) assert.throws(() => parseSuite(text, "s"), message);
 });
 
-Deno.test("bench runs what a suite says, the command line before it, and counts what is not heeded", async () => {
+Deno.test("bench runs what a suite says, the command line before it, and counts what it ignores", async () => {
   using folder = temporaryDirectory();
   const path = `${folder.path}/s`;
   Deno.writeTextFileSync(
@@ -79,7 +79,7 @@ Deno.test("bench runs what a suite says, the command line before it, and counts 
   assert.deepEqual(cases, ["bwd-data nhwc f32"]);
   assert.match(
     stderr,
-    /^wgconv: not heeded of what suites say: --attr-post-ops=relu, bf16 \(--dt\); 1 problem of unsupported types left out$/m,
+    /^wgconv: ignored in suites: --attr-post-ops=relu, bf16 \(--dt\); 1 problem of unsupported types left out$/m,
   );
   const [other] = await ran("--op", "fwd", "--dtype", "f32");
   assert.deepEqual(other, ["fwd nhwc f32", "fwd nhwc f32"]);

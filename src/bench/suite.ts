@@ -4,7 +4,7 @@ import { closest } from "../problem/closest.ts";
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
 import {
   DIRECTION_NAMES,
-  type Heeded,
+  type OptionValues,
   readDirections,
   readTags,
   readTypes,
@@ -67,7 +67,7 @@ const OPTIONS = [
  *
  * @param source The file's name, for messages.
  * @param include Finds the files of `--batch`; without it they are refused.
- * @param onSkip Gets what benchdnn heeds and nothing here does.
+ * @param onSkip Gets each benchdnn option, or value of one, that has no effect here.
  * @throws {SyntaxError} with file, line, column and a caret; also where a file includes itself, or there are too many.
  * @throws {RangeError} with file and line where the values do not fit together.
  */
@@ -159,16 +159,16 @@ function applyOption(
   skip: (what: string) => void,
 ): Settings {
   const { run } = settings;
-  const heeded = <T>(read: Heeded<T> | undefined, expected: string): readonly T[] => {
+  const valuesOf = <T>(read: OptionValues<T> | undefined, expected: string): readonly T[] => {
     if (read === undefined) throw wordError(word, `expected ${expected}`);
-    read.unheeded.forEach((part) => skip(`${part} (${name})`));
+    read.ignored.forEach((part) => skip(`${part} (${name})`));
     return read.values;
   };
   switch (name) {
     case "--reset":
       return DEFAULTS;
     case "--dir": {
-      const ops = heeded(
+      const ops = valuesOf(
         readDirections(value),
         `--dir=FWD_B, a list of ${DIRECTION_NAMES.join(", ")}`,
       );
@@ -178,12 +178,12 @@ function applyOption(
     case "--cfg": {
       // An older benchdnn's --cfg is f16f16f32.
       const names = name === "--dt" ? value : value.replaceAll(/(\d)(?=[a-z])/gi, "$1:");
-      const types = heeded(readTypes(names), "--dt=f32, a list of types");
+      const types = valuesOf(readTypes(names), "--dt=f32, a list of types");
       return { ...settings, run: { ...run, types } };
     }
     case "--stag":
     case "--dtag":
-      return applyTag(settings, name, heeded(readTags(value), "a layout"), skip);
+      return applyTag(settings, name, valuesOf(readTags(value), "a layout"), skip);
     case "--mb":
     case "--match":
       return applyChoice(word, name, value, settings);

@@ -11,7 +11,7 @@ import { parseSuite, type SuiteProblem, type SuiteText } from "./suite.ts";
 export interface SuiteHooks {
   /** Gets the path of each file that is read. */
   readonly onFile?: (path: string) => void;
-  /** Gets each thing that a suite says and nothing here heeds. */
+  /** Gets each option of a suite, or value of one, that has no effect here. */
   readonly onSkip?: (what: string) => void;
 }
 

@@ -62,7 +62,7 @@ Deno.test("parseSuite() reads nested files, several words a line, and goes on in
   );
 });
 
-Deno.test("parseSuite() heeds --mb, --match and --reset, which end with their file", () => {
+Deno.test("parseSuite() applies --mb, --match and --reset, which end with their file", () => {
   const files = {
     main: "--mb=7 --batch=a ic5ih4oc1kh3 --match=ic[12] ic1,5ih4oc1kh3 --reset ic9ih4oc1kh3",
     a: "--match='.*kh3[^0-9].*' ic1ih4oc1kh1 ic1ih4oc1kh3ph1",

@@ -8,7 +8,7 @@ export const AS_DTYPES = ["bf16"] as const;
 export const AS_HELP = "bf16: take uint16, int16 and V2 as bits of bfloat16";
 
 /** @throws {TypeError} where `--as` is given and none of the files that are opened is of such bits. */
-export function refuseUnheededAs(
+export function refuseUnusedAs(
   doing: string,
   as: "bf16" | undefined,
   files: readonly (Pick<TensorSource, "path" | "header" | "dtype"> | undefined)[],

@@ -26,7 +26,7 @@ import {
 import type { CaseTableOptions } from "../report/case_table.ts";
 import { reportSuite } from "./records.ts";
 import {
-  noteUnheeded,
+  noteIgnored,
   printSuites,
   type ReadSuites,
   readSuites,
@@ -66,7 +66,7 @@ itself, by the wall's clock and without a verdict: there is nothing to hold it a
 
 Suites are files in the grammar of oneDNN's benchdnn: descriptors, --batch=FILE, --mb=N, --match=REGEX
 (RE2's), and --dir, --dt, --stag, --dtag for what --op, --dtype and --layout do not say. What else
-benchdnn knows is not heeded, and counted at the end. The program's own go by their names.
+benchdnn knows is ignored, and counted at the end. The program's own go by their names.
 
 Examples:
   wgconv bench --suite resnet3x3 --op all --jsonl resnet.jsonl
@@ -196,7 +196,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
         },
         onEnd: () => {
           noteOutdated(tuned, outdated);
-          noteUnheeded(suites);
+          noteIgnored(suites);
         },
       }, options);
     });
@@ -251,7 +251,7 @@ function readProblems(
     .flatMap((text) => parseDescriptors(text));
   problems.push(...suites.problems);
   if (problems.length === 0) {
-    const why = suites.unheeded === "" ? "" : `; ${suites.unheeded}`;
+    const why = suites.ignored === "" ? "" : `; ${suites.ignored}`;
     throw new InputTypeError(
       `Cannot bench: no problem, give descriptors, --suite or --problem${why}`,
     );

@@ -42,7 +42,7 @@ import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
 import { printable } from "../printable.ts";
 import { comingCases, openExecutor } from "./records.ts";
-import { noteUnheeded, type ReadSuites, readSuites, SUITE_HELP } from "./suite_option.ts";
+import { noteIgnored, type ReadSuites, readSuites, SUITE_HELP } from "./suite_option.ts";
 import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import {
@@ -244,7 +244,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
         sayFailed(line);
       }
       skipped.forEach((line) => out.message(line));
-      noteUnheeded(suites);
+      noteIgnored(suites);
       out.line(summaryLine(results, lost, adapter));
       writes.conclude(checkExitCode(results, lost, updating));
     });
@@ -283,7 +283,7 @@ function checkPlan(options: CheckOptions, suites: ReadSuites): CheckPlan {
     throw new InputTypeError(
       problems.length === 0
         ? `Cannot check: ${suite.join(", ")} holds no problem` +
-          (suites.unheeded === "" ? "" : `; ${suites.unheeded}`)
+          (suites.ignored === "" ? "" : `; ${suites.ignored}`)
         : `Cannot check: ${pattern} matches none of ${problems.length} problems`,
     );
   }

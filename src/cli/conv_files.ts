@@ -1,6 +1,6 @@
 import { InputRangeError, InputTypeError, isInputError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
-import { refuseUnheededAs } from "./as_option.ts";
+import { refuseUnusedAs } from "./as_option.ts";
 import { broadcastSource, broadcastsTo, permutedSource, reshapedSource } from "../npy/views.ts";
 import {
   type ConvProblem,
@@ -115,7 +115,7 @@ export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
   };
   const inputZeroPoint = await one("inputZeroPoint");
   const filterZeroPoint = await each("filterZeroPoint", "filterZeroPoint");
-  refuseUnheededAs("Cannot convolve", options.as, sources);
+  refuseUnusedAs("Cannot convolve", options.as, sources);
   const isU8 = (which: ConvTensor) => options.dtype === "i8" && files[which]?.dtype === "u8";
   const integers: IntegerOperands = {
     ...(isU8("input") ? { inputDtype: "u8" } : {}),

@@ -1,6 +1,6 @@
 import { InputRangeError, InputTypeError, placedError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
-import { refuseUnheededAs } from "./as_option.ts";
+import { refuseUnusedAs } from "./as_option.ts";
 import { broadcastSource, broadcastsTo } from "../npy/views.ts";
 import {
   gemmOperands,
@@ -68,7 +68,7 @@ export async function openGemm(options: GemmOptions): Promise<OpenedGemm> {
       files[which] = opened.use(await openNpy(path, { as: options.as }));
     }
   }
-  refuseUnheededAs(DOING, options.as, Object.values(files));
+  refuseUnusedAs(DOING, options.as, Object.values(files));
   const { problem, shape, operands } = productOfFiles(options, files as OperandFiles);
   const reads = gemmOperands(problem) as FileOperand[];
   const stdin = reads.filter((which) => options[which] === "-");
@@ -89,7 +89,7 @@ export function gemmFiles({ a, b, c, bias, residual }: GemmOptions): string[] {
 
 /** The product of `--size`, whose data is made. */
 function madeSubject(options: GemmOptions): OpenedGemm {
-  refuseUnheededAs(DOING, options.as, []);
+  refuseUnusedAs(DOING, options.as, []);
   const extra = (["a", "b", "c", "bias", "residual"] as const)
     .filter((name) => typeof options[name] === "string");
   if (extra.length > 0) {

@@ -48,7 +48,7 @@ const COMMANDS: readonly Entry[] = [
   },
   {
     name: "tune",
-    summary: "measure algorithms and tile policies on this device, for auto to heed",
+    summary: "find the fastest kernel on this device, which auto uses from then on",
     load: async () => (await import("./tune.ts")).tuneCommand(),
   },
   {
@@ -182,7 +182,7 @@ function withTalkOptions(command: CommandUnknownOpts): void {
       "--quiet",
       "print only errors, what failed and what was asked for: no reports, notes and progress",
     )
-    .option("--color <when>", `${COLORS.join(", ")}; auto heeds NO_COLOR`, oneOf(COLORS), "auto");
+    .option("--color <when>", `${COLORS.join(", ")}; auto follows NO_COLOR`, oneOf(COLORS), "auto");
   command.commands.forEach(withTalkOptions);
 }
 

@@ -22,8 +22,8 @@ export interface ReadSuites {
   readonly problems: readonly SuiteProblem[];
   /** Paths of the files that were read. */
   readonly files: readonly string[];
-  /** What they say and nothing heeds, in a line; empty where there is nothing. */
-  readonly unheeded: string;
+  /** What of them is ignored, in a line; empty where nothing is. */
+  readonly ignored: string;
 }
 
 /** Reads the suites that `--suite` names. */
@@ -37,7 +37,7 @@ export function readSuites(paths: readonly string[], given: GivenRun): ReadSuite
   const all = paths.flatMap((path) => readSuite(path, hooks))
     .map((problem) => withoutGiven(problem, given));
   const problems = all.filter(({ run }) => run?.types?.length !== 0);
-  return { problems, files, unheeded: unheededLine(skips, all.length - problems.length) };
+  return { problems, files, ignored: ignoredLine(skips, all.length - problems.length) };
 }
 
 /** A problem with what its suite says and the command line does not. */
@@ -56,20 +56,20 @@ function withoutGiven(problem: SuiteProblem, { op, dtype, layout }: GivenRun): S
 }
 
 /** What of suites is left aside, counted. */
-function unheededLine(skips: readonly string[], leftOut: number): string {
+function ignoredLine(skips: readonly string[], leftOut: number): string {
   const times = [...Map.groupBy(skips, (what) => what)]
     .map(([what, { length }]) => length === 1 ? what : `${what} (${length} times)`);
   return [
-    ...(times.length === 0 ? [] : [`not heeded of what suites say: ${times.join(", ")}`]),
+    ...(times.length === 0 ? [] : [`ignored in suites: ${times.join(", ")}`]),
     ...(leftOut === 0 ? [] : [
       `${leftOut} ${leftOut === 1 ? "problem" : "problems"} of unsupported types left out`,
     ]),
   ].join("; ");
 }
 
-/** Says {@linkcode ReadSuites.unheeded} on stderr. */
-export function noteUnheeded({ unheeded }: Pick<ReadSuites, "unheeded">): void {
-  if (unheeded !== "") reporter("stderr").message(`wgconv: ${unheeded}`);
+/** Says {@linkcode ReadSuites.ignored} on stderr. */
+export function noteIgnored({ ignored }: Pick<ReadSuites, "ignored">): void {
+  if (ignored !== "") reporter("stderr").message(`wgconv: ${ignored}`);
 }
 
 /**

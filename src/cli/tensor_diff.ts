@@ -1,7 +1,7 @@
 import { type AccuracyReport, compareTensors } from "../accuracy/mod.ts";
 import { InputTypeError } from "../errors.ts";
 import { openNpy } from "../npy/mod.ts";
-import { refuseUnheededAs } from "./as_option.ts";
+import { refuseUnusedAs } from "./as_option.ts";
 import { formatCount, formatError, significant } from "../report/format.ts";
 
 /** What `wgconv tensor diff` finds. */
@@ -29,7 +29,7 @@ export async function diffTensors(
 ): Promise<TensorDiff> {
   using got = await openNpy(gotPath, { as });
   using reference = await openNpy(referencePath, { as });
-  refuseUnheededAs("Cannot compare", as, [got, reference]);
+  refuseUnusedAs("Cannot compare", as, [got, reference]);
   const { shape } = reference;
   if (got.shape.length !== shape.length || got.shape.some((size, axis) => size !== shape[axis])) {
     throw new InputTypeError(

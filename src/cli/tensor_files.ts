@@ -12,7 +12,7 @@ import {
   LAYOUTS,
 } from "../tensor/layout.ts";
 import { elementCount, type Tensor, tensor } from "../tensor/tensor.ts";
-import { refuseUnheededAs } from "./as_option.ts";
+import { refuseUnusedAs } from "./as_option.ts";
 import { proveOutputs } from "./outputs.ts";
 import { IMAGE_LAYOUTS, type ImageLayout, picture, type PictureOptions } from "./tensor_picture.ts";
 
@@ -80,7 +80,7 @@ export async function convertTensor(
   }
   await proveOutputs([{ option: "<out>", path, kind: "npy" }], { inputs: [input], force });
   using source = await openNpy(input, { as });
-  refuseUnheededAs(`Cannot convert ${input}`, as, [source]);
+  refuseUnusedAs(`Cannot convert ${input}`, as, [source]);
   if (fromLayout !== undefined && toLayout !== undefined) {
     checkLayouts(input, source.shape, fromLayout, toLayout);
   }
@@ -154,7 +154,7 @@ export async function showTensor(
   const { force } = options;
   await proveOutputs([{ option: "<out>", path, kind: "picture" }], { inputs: [input], force });
   using source = await openNpy(input, { as: options.as });
-  refuseUnheededAs(`Cannot show ${input}`, options.as, [source]);
+  refuseUnusedAs(`Cannot show ${input}`, options.as, [source]);
   const [values, { encode }] = await Promise.all([source.read(), import("fast-png")]);
   const { range, ...image } = picture(values, input, options);
   const png = encode({ ...image, depth: 8 });

@@ -18,7 +18,7 @@ import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { printer, reporter, sayFailed } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
-import { noteUnheeded, readSuites, refuseFiles, SUITE_HELP } from "./suite_option.ts";
+import { noteIgnored, readSuites, refuseFiles, SUITE_HELP } from "./suite_option.ts";
 import { SORT_HELP } from "./table_options.ts";
 import { parseTuneColumns, parseTuneSort, TUNE_COLUMNS_HELP, tuneRows } from "./tune_table.ts";
 import { terminalColumns } from "./terminal.ts";
@@ -29,7 +29,7 @@ const EXAMPLES = `
 Every algorithm, tile policy, tile, pair of WinRS' kernels and a few numbers of its segments are looked at
 briefly; the four fastest and the planner's choice are then sampled in turn and checked. The winner is kept
 for its device, driver and class of problems (batches of about the same power of two), in a file that auto
-heeds from then on: the user's own ($XDG_CACHE_HOME/wgconv/tuning.jsonl), or one that --tuning names. A winner counts as long as
+uses from then on: the user's own ($XDG_CACHE_HOME/wgconv/tuning.jsonl), or one that --tuning names. A winner counts as long as
 its kernels are the ones that were measured and found exact.
 
 Examples:
@@ -42,7 +42,7 @@ Exit 1: a rival failed its check (it does not win). Exit 2: nothing ran. Exit 5:
 /** `wgconv tune`: measures what `auto` is to choose on this device. */
 export function tuneCommand() {
   return new Command("tune")
-    .description("Measure algorithms and tile policies on this device, for auto to heed.")
+    .description("Find the fastest kernel on this device, which auto uses from then on.")
     .argument("[descriptor...]", "problems")
     .option("--suite <file|name>", SUITE_HELP, gather)
     .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), ["fwd" as const])
@@ -81,7 +81,7 @@ export function tuneCommand() {
       const problems: SuiteProblem[] = descriptors.flatMap((text) => parseDescriptors(text));
       problems.push(...suites.problems);
       if (problems.length === 0) {
-        const why = suites.unheeded === "" ? "" : `; ${suites.unheeded}`;
+        const why = suites.ignored === "" ? "" : `; ${suites.ignored}`;
         throw new InputTypeError(`Cannot tune: no problem, give descriptors or --suite${why}`);
       }
       const path = options.output ?? tuningPath();
@@ -140,7 +140,7 @@ export function tuneCommand() {
       }
       shown.done();
       rows.end();
-      noteUnheeded(suites);
+      noteIgnored(suites);
       if (options.json) {
         const data = printer("stdout");
         groups.flatMap(({ records }) => records)

@@ -273,7 +273,7 @@ export function gather(text: string, gathered: readonly string[] | undefined): s
 }
 
 /**
- * Refuses options that nothing would heed.
+ * Refuses options that would have no effect.
  *
  * @param given By name: whether each is given.
  * @throws {TypeError} that begins with `why` and names them.
@@ -300,5 +300,5 @@ export function refuseWords(doing: string, words: readonly string[], options: re
   );
 }
 
-/** Why the CPU heeds no choice among kernels. */
+/** Why the CPU takes no choice among kernels. */
 export const CPU_HEEDS = "the CPU computes with the reference itself";
