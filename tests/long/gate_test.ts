@@ -6,10 +6,10 @@ import { referenceConv } from "../../src/reference/reference.ts";
 import { simulateConv } from "../../src/simulate/conv_yardstick.ts";
 import {
   ARITHMETICS,
+  assertGate,
+  assertGateOnZeros,
   changed,
   FILLS,
-  holdGate,
-  holdZeros,
   problemOf,
   tile,
 } from "../support/gate_cases.ts";
@@ -25,14 +25,14 @@ for (const [name, arithmetic, operations, all = FILLS] of ARITHMETICS) {
         : op === operations[0]
         ? all
         : all.filter((fill) => fill === "uniform01" || fill === "mixed");
-      for (const fill of fills) holdGate(arithmetic, op, fill, fill === fills[0]);
+      for (const fill of fills) assertGate(arithmetic, op, fill, fill === fills[0]);
     }
   });
 }
 
 for (const [name, arithmetic, operations] of ARITHMETICS) {
   Deno.test(`judge() passes right results where the exact ones are all 0, and finds faults: ${name}`, async () => {
-    for (const op of operations) await holdZeros(arithmetic, op);
+    for (const op of operations) await assertGateOnZeros(arithmetic, op);
   });
 }
 

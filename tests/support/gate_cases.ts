@@ -101,11 +101,11 @@ export function changed(
 }
 
 /**
- * Holds that a healthy result passes and that faults are found.
+ * Asserts that a healthy result passes and that faults are found.
  *
  * @param zeros Whether a result of zeros is tried: it is found by looking closer at all of it, on all data alike.
  */
-export function holdGate(
+export function assertGate(
   arithmetic: PlanArithmetic,
   op: Operation,
   fill: FillKind,
@@ -188,8 +188,8 @@ function cancel({ request: { problem: { op, filterSize }, inputs } }: SimulatedC
   data.forEach((_, i) => data[i] = row[i % width % row.length]! * (1 + Math.floor(i / width) % 7));
 }
 
-/** Holds that a right result passes where the exact one is 0 everywhere, and that faults are found there. */
-export async function holdZeros(arithmetic: PlanArithmetic, op: Operation): Promise<void> {
+/** Asserts that a right result passes where the exact one is 0 everywhere, and that faults are found there. */
+export async function assertGateOnZeros(arithmetic: PlanArithmetic, op: Operation): Promise<void> {
   // Every result has all taps.
   const padding = op === "bwd-data" ? [2, 2] : [0, 0];
   const problem = convProblem({
