@@ -1,15 +1,9 @@
 export { compareTensors } from "./compare.ts";
 export type { ResultTiles } from "../problem/result_tiles.ts";
 export type { Floors } from "./floors.ts";
-export {
-  EMPTY_RESULT,
-  judge,
-  type Judgement,
-  type JudgeOptions,
-  rmsLimit,
-  typicalRms,
-} from "./gate.ts";
+export { judge, type Judgement, type JudgeOptions } from "./gate.ts";
 export type { ErrorGroup, Grouping } from "./groups.ts";
+export { rmsLimit, typicalRms } from "./limits.ts";
 export {
   type ErrorSums,
   type GroupMember,
@@ -18,6 +12,7 @@ export {
   type MeasureOptions,
   type Outlier,
 } from "./measure.ts";
+export { EMPTY_RESULT } from "./notes.ts";
 export {
   errorScale,
   F16,
