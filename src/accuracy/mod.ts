@@ -9,7 +9,6 @@ export {
   type GroupMember,
   measureAccuracy,
   type Measured,
-  type MeasureOptions,
   type Outlier,
 } from "./measure.ts";
 export { EMPTY_RESULT } from "./notes.ts";
@@ -27,3 +26,4 @@ export {
 export type { AccuracyReport, WorstElement } from "./report.ts";
 export { type ErrorStatistics, NO_ERRORS } from "./statistics.ts";
 export { NO_ERRORS_YARDSTICK, type Yardstick } from "./yardstick.ts";
+export type { MeasureOptions } from "./walk.ts";
