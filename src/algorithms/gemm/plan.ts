@@ -1,6 +1,6 @@
 import { canonicalName } from "../../kernels/kernel.ts";
-import { type UnitChain, unitScalar } from "../../kernels/matrix_units.ts";
-import { GEMV, THIN_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
+import { unitScalar } from "../../kernels/matrix_units.ts";
+import { GEMV, THIN_POLICIES } from "../../kernels/policy.ts";
 import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
@@ -14,7 +14,6 @@ import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { type ModuleBuilder, moduleBuilder, splitTrait } from "../../kernels/module.ts";
 import { lowOutputVector, mappedOutput } from "../../kernels/output.ts";
 import { partialElements, tilePartialsOutput } from "../../kernels/tile_partials.ts";
-import { F16_CHAIN } from "../../kernels/loop/accumulate.ts";
 import {
   depthOfValue,
   type Elements,
@@ -23,17 +22,15 @@ import {
   sumOf,
 } from "../../elements/elements.ts";
 import { splitDrift } from "../../problem/split_drift.ts";
-import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { checkGemmArithmetic } from "../../problem/gemm_arithmetic.ts";
 import { expectObject } from "../../expect.ts";
 import { GEMM_DTYPES, gemmProblem, summedDepth } from "../../problem/gemm_problem.ts";
-import { type Cut, cutArithmetic, refuseCounts } from "../cut.ts";
+import { refuseCounts } from "../cut.ts";
 import { cutNotes, UNBOUND_NOTE } from "../cut_note.ts";
 import { refuseLongLoops } from "../loops.ts";
 import { pass, reducePass, reduceTilesPass, refuseBindings } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { deviceOf } from "../device/h200.ts";
-import { type DeviceModel, residentPolicies } from "../device/model.ts";
 import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
 import { cutGemm, gemmUnit, gemmVector } from "./cut.ts";
@@ -52,6 +49,8 @@ import {
   packsPanels,
   storedDepth,
 } from "./operands.ts";
+import { gemmSums } from "./sums.ts";
+import { bandOfTiles } from "./raster.ts";
 import { SPLIT_NOTE, type SplitProduct, splitProduct, UNSTREAMED_NOTE } from "./split.ts";
 import { gemmBuffers } from "./tensors.ts";
 import { HALVES } from "../../kernels/split_halves.ts";
@@ -80,54 +79,6 @@ function leavesUnits({ accumulate, ...rest }: GemmRequest): boolean {
  * 0.995 in gradients of filters (docs/performance/machine_code.md, Rotated loops).
  */
 const SPLIT_ROTATED = 11 / 16;
-
-/** Shortest depth of which threads go over results in bands. */
-const BANDED_DEPTH = 2048;
-
-/**
- * Rows of tiles of a band, in which workgroups go over the results: the tiles of a wave are about as many elements high as wide, so
- * that its operands are read least often. 0 for all rows, where these or columns are few. On an H200 8192³ gains 1 to 4 % on matrix
- * units, 32768 x 2048 x 2048 16 % in f16 and 23 % in int8 (docs/performance/matrix_units.md); in f32 threads gain 0.6 % where both
- * are many and the depth is long (-0.4 to 2.2), and lose up to 1 % of short ones and 2 % of few tiles (docs/performance/gemm.md).
- */
-function bandOfTiles(
-  device: DeviceModel,
-  policy: TilePolicy,
-  { problem: { m, n, k }, dtype }: Pick<GemmRequest, "problem" | "dtype">,
-): number {
-  if (n <= policy.columns) return 0;
-  const wave = device.multiprocessors * residentPolicies(device, policy);
-  const band = 2 ** Math.round(Math.log2(Math.sqrt(wave * policy.columns / policy.rows)));
-  const [rows, columns] = [Math.ceil(m / policy.rows), Math.ceil(n / policy.columns)];
-  const banded = policy.matrix === undefined
-    ? dtype === "f32" && !device.software && Math.min(rows, columns) >= 2 * band &&
-      k >= BANDED_DEPTH
-    : rows > 2 * band;
-  return banded ? band : 0;
-}
-
-/** How the sums of a product are rounded; f16 chains are a whole number of steps. */
-function gemmSums(
-  { accumulate: sums }: Elements,
-  cut: Cut,
-  steps: number,
-  packed: number,
-  asked: UnitChain | undefined,
-): PlanArithmetic {
-  const { chain, segment, unit, math } = cutArithmetic(cut, steps, asked);
-  const depth = cut.policy.depth * packed;
-  return {
-    sums,
-    ...(unit === undefined ? {} : { unit }),
-    ...(math === undefined ? {} : { math }),
-    ...(segment === undefined ? {} : { segment: segment * packed }),
-    ...(sums === "f16"
-      ? { chain: Math.max(1, Math.floor(F16_CHAIN / depth)) * depth }
-      : chain === undefined
-      ? {}
-      : { chain: chain * packed }),
-  };
-}
 
 /**
  * {@linkcode tryPlanGemm} where a refusal is an error.
