@@ -6,6 +6,9 @@
  * without the network. They need a Vulkan driver: where there is none, lavapipe is installed if that may be done, else this
  * says what to install. The last line is `N passed, N failed`.
  */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { taskEnvironment } from "./environment.ts";
 import { fetchAll } from "./fetch.ts";
 import { docTestArguments } from "./test_docs.ts";
@@ -77,6 +80,40 @@ function tests(...args: readonly string[]): Step {
   };
 }
 
+/** Test files of the fast tier. */
+function fastFiles(): string[] {
+  return ["src", "bench", "tests"].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: "utf8" }).map((path) => join(folder, path))
+  ).filter((path) =>
+    path.endsWith("_test.ts") && !LONG.some((folder) => path.startsWith(join(folder, "/")))
+  ).sort();
+}
+
+/**
+ * The tests of the fast tier, dealt out to a module for each core: a file by itself loads anew what it tests, which takes longer than
+ * its tests. Words are options of `deno test`, or name the files that run in their place.
+ */
+function fastTests(words: readonly string[]): Step {
+  if (words.some((word) => word.endsWith(".ts"))) return tests(...preload, ...words);
+  return async () => {
+    const folder = await Deno.makeTempDir({ prefix: "wgconv-tests-" });
+    try {
+      const imports = fastFiles().map((path) =>
+        JSON.stringify(pathToFileURL(join(Deno.cwd(), path)))
+      );
+      const cores = navigator.hardwareConcurrency;
+      const modules = Array.from({ length: cores }, (_, core) => join(folder, `${core}_test.ts`));
+      for (const [core, module] of modules.entries()) {
+        const dealt = imports.filter((_, i) => i % cores === core);
+        await Deno.writeTextFile(module, dealt.map((file) => `import ${file};\n`).join(""));
+      }
+      return await tests(...preload, "--config", "deno.json", ...words, ...modules)();
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  };
+}
+
 /** Finds a Vulkan driver, or installs one. */
 async function ensureDriver(): Promise<boolean> {
   let adapter = await findAdapterName();
@@ -112,7 +149,7 @@ const FAST: readonly Step[] = [
   command("lint"),
   command("doc", "--lint", "mod.ts", "web.ts"),
   command("check", "."),
-  tests(...preload, `--ignore=${LONG.join()}`, ...words),
+  fastTests(words),
 ];
 const REST: readonly Step[] = [
   tests(...preload, ...words, ...LONG),
