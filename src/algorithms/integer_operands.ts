@@ -23,29 +23,29 @@ import { isRefusal, type Planned, refusal } from "./refusal.ts";
 import { isSoftware, type PlanRequest } from "./request.ts";
 import { type BufferList, problemBuffers, resultElements } from "./tensors.ts";
 
-/** What is taken of values that become i8. */
+/** Subtracted from the values of each type to make them i8. */
 const OFFSET: Readonly<Record<ByteDType, number>> = { i8: 0, u8: 128 };
 
-/** Operands as i8, and what is left to do for them. */
+/** How operands become i8, and what the sums then need. */
 interface Signed {
   /** The input's zero point, as i8. */
   readonly inputZero: number;
-  /** The filter's, as i8; of `channel` less its offset. */
+  /** The filters', as i8; `channel` where an operand holds them, from which kernels subtract `filterOffset`. */
   readonly filterZero: number | "channel";
   readonly filterOffset: number;
-  /** The input with a border of its zero point, where it is written once more. */
+  /** The copy of the input as i8, with a border of its zero point; undefined where the input serves as it is. */
   readonly input: SignedBytesShape | undefined;
-  /** The filter, each group's with one of ones, where it is written once more. */
+  /** The copy of the filters as i8, with a filter of ones after each group's; undefined where they serve as they are. */
   readonly filter: SignedBytesShape | undefined;
-  /** Whether sums of the input are taken of the others. */
+  /** Whether a last pass subtracts zeroPoint·Σx from the sums, for the filters' zero points. */
   readonly corrected: boolean;
-  /** Whether a bias is written. */
+  /** Whether a pass writes the bias: with the input's zero point in it, or with a place for each filter of ones. */
   readonly biased: boolean;
-  /** Of the plain convolution. */
+  /** The plain convolution. */
   readonly problem: ConvProblem;
 }
 
-/** What a request's operands take; undefined where they are i8 with zeros as zero points. */
+/** How a request's operands become plain i8; undefined where they are: i8 with zero points of 0. */
 function signedOperands({ problem, epilogue, integers = {} }: PlanRequest): Signed | undefined {
   const { inputDtype = "i8", inputZeroPoint = 0, filterDtype = "i8", filterZeroPoint = 0 } =
     integers;
@@ -105,18 +105,18 @@ function signedOperands({ problem, epilogue, integers = {} }: PlanRequest): Sign
   };
 }
 
-/** Bytes of u8 in whole words, as buffers are. */
+/** A copy of u8 as i8 without borders, in whole words as buffers are. */
 function flipped(bytes: number): SignedBytesShape {
   return { batch: 1, axes: [], run: Math.ceil(bytes / 4) * 4, unsigned: true, border: 0 };
 }
 
 /**
- * Plans a convolution whose operands are not plain i8, as one that is: u8 becomes i8 by taking 128 of it and of its zero point;
- * a border of the input's zero point takes the place of padding, and what it adds to the sums of a filter, zeroPoint·Σw, is
- * taken of the bias. Where filters have zero points, one of ones for each group tells Σx, and a last pass takes so many of
- * the sums. All is exact modulo 2^32.
+ * Plans a convolution of u8 operands or with zero points as a plain one of i8. u8 values and their zero points become i8 by
+ * subtracting 128. A border of the input's zero point replaces padding, and the bias subtracts zeroPoint·Σw, which that zero
+ * point adds to a filter's sums. Where filters have zero points, a filter of ones in each group gives Σx, and a last pass
+ * subtracts zeroPoint·Σx. Sums are exact modulo 2^32.
  *
- * @param plain Plans what becomes of it.
+ * @param plain Plans the plain convolution.
  * @returns undefined where the operands are plain.
  */
 export function planIntegers(
@@ -197,7 +197,9 @@ export function planIntegers(
   const whole = buffers.plan({
     ...plan,
     passes: empty ? [] : [...before, ...products, ...after],
-    ...(predicted === undefined ? {} : { predictedMs: predicted + around }),
+    ...(predicted === undefined
+      ? {}
+      : { predictedMs: predicted + around, predictedDevice: deviceOf(request).name }),
     notes: [...plan.notes, ...notesOf(signed)],
   });
   if (isRefusal(whole)) return whole;
@@ -205,7 +207,7 @@ export function planIntegers(
     refuseBindings(whole, limits) ?? whole;
 }
 
-/** Where a buffer of the plain plan is in the whole one. */
+/** The place in the whole plan of a buffer of the plain one. */
 function placeOf(
   buffer: PlanBuffer,
   buffers: BufferList,
@@ -288,7 +290,7 @@ function notesOf({ input, filter, biased, corrected, inputZero }: Signed): strin
     ]),
     ...(biased && inputZero !== 0 ? ["the input's zero point is in the bias"] : []),
     ...(corrected
-      ? ["a filter of ones for each group tells what the filters' zero points add"]
+      ? ["a filter of ones in each group sums the input for the filters' zero points"]
       : []),
   ];
 }

@@ -73,9 +73,9 @@ export interface Plan {
   readonly workspaceBytes: number;
   /** Multiplications the kernels perform, waste included. */
   readonly multiplications: number;
-  /** What a run should take on {@linkcode predictedDevice}; absent where nothing predicts it. */
+  /** Predicted time of a run on {@linkcode predictedDevice}; absent where no model predicts it. */
   readonly predictedMs?: number;
-  /** Name of the model that {@linkcode predictedMs} is of: `NVIDIA H200` where the request names no device. */
+  /** The device whose model predicts {@linkcode predictedMs}: `NVIDIA H200` where the request names none. */
   readonly predictedDevice?: string;
   /** How much the algorithm enlarges rounding errors; 1, that of sums of products, where absent. */
   readonly amplification?: number;

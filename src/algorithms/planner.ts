@@ -1,7 +1,6 @@
 import { unheeded, unsupported } from "./unsupported.ts";
 import { algorithmNames, algorithmOf, algorithms } from "./registry.ts";
 import { expectPlanned, isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
-import { expectObject } from "../expect.ts";
 import { convElementsFault } from "../problem/conv_elements.ts";
 import {
   accumulationLength,
@@ -26,7 +25,7 @@ import { productUnit } from "./product.ts";
 import { refuseBindings } from "./passes.ts";
 import type { Plan } from "./plan.ts";
 import { planIntegers } from "./integer_operands.ts";
-import { isSoftware, type PlanRequest } from "./request.ts";
+import { expectRequest, isSoftware, type PlanRequest } from "./request.ts";
 import type { AlgorithmName } from "./names.ts";
 import { refuseHugeTensors, resultElements } from "./tensors.ts";
 import { planTuned } from "./tuning.ts";
@@ -297,12 +296,10 @@ export function tryPlanConv(given: PlanRequest): Planned<Plan> {
   return other === undefined ? plan : refusal(plan.kind, `${plan.text} (${other} does)`);
 }
 
-/** A request of a problem and an epilogue that are whole, as programs without types may not give them. */
+/** The request with a valid problem and a full epilogue: programs without types may pass anything. */
 function checkedRequest(given: PlanRequest): PlanRequest {
-  const doing = "Cannot plan";
-  expectObject(doing, "the request", given, "what is to be planned");
-  expectObject(doing, "limits", given.limits, "numbers, such as a device's");
-  const epilogue = fullEpilogue(doing, given.epilogue);
+  expectRequest(given);
+  const epilogue = fullEpilogue("Cannot plan", given.epilogue);
   return { ...given, problem: convProblem(given.problem), epilogue };
 }
 

@@ -1,3 +1,4 @@
+import { expectObject } from "../expect.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { MatrixUnits } from "../kernels/matrix_units.ts";
 import type { ConvDType, ConvOutDType, ConvProblem } from "../problem/conv_problem.ts";
@@ -17,13 +18,13 @@ export interface PlanRequest {
   readonly problem: ConvProblem;
   /** Element type of the operands. */
   readonly dtype: ConvDType;
-  /** Of the result and the bias; the operands' where absent. Of i8 the result is i32, i8 or u8, and the bias i32. */
+  /** Of the result and the bias; the operands' where absent. i8 operands give i32, i8 or u8, with a bias in i32. */
   readonly outDtype?: ConvOutDType;
   /** Layout of activations: input and output, and their gradients. */
   readonly layout: Layout;
   /** Layout of the filter and its gradient. */
   readonly filterLayout: FilterLayout;
-  /** Of dtype i8: which operands are u8, and their zero points. */
+  /** With dtype i8: which operands are u8, and their zero points. */
   readonly integers?: IntegerOperands | undefined;
   /** What follows the sums, forward. */
   readonly epilogue: Epilogue;
@@ -66,6 +67,12 @@ export interface PlanRequest {
   readonly tuning?: TuningTable;
   /** `uniform` keeps sizes out of the WGSL, so that one pipeline serves many problems (tests). */
   readonly sizes?: "constant" | "uniform";
+}
+
+/** @throws {TypeError} where a request or its limits are no objects: programs without types may pass anything. */
+export function expectRequest(given: Pick<PlanRequest, "limits">): void {
+  expectObject("Cannot plan", "the request", given, "what is to be planned");
+  expectObject("Cannot plan", "limits", given.limits, "numbers, such as a device's");
 }
 
 /** Whether a request is for a CPU: loops must be short there, and large kernels take seconds to compile. */

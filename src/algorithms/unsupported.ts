@@ -27,7 +27,7 @@ export function unsupported(algorithm: Algorithm, request: PlanRequest): string 
   const passedOver = request.algorithm === name ? unheeded(algorithm, request) : undefined;
   if (passedOver !== undefined) return `it has no ${CHOICES[passedOver]}`;
   const { dtype, outDtype = dtype } = request;
-  // Whole sums are of operands that the algorithm takes, or does not, and bytes are stored alike.
+  // i32 sums come with any operands; u8 is stored as i8 is.
   const takes = (one: ConvOutDType) => one === "i32" || dtypes.includes(one === "u8" ? "i8" : one);
   if (!takes(dtype) || !takes(outDtype)) return `its tensors are ${dtypes.join(" or ")}`;
   if (request.math === "f16x3" && !heeds.includes("math")) return "it multiplies f32 as it is";

@@ -15,7 +15,7 @@ import type { SuiteProblem } from "./suite.ts";
 
 /** What a run over convolutions covers: the cross product of problems and of every list. */
 export interface BenchPlan extends RunOptions {
-  /** Those of suites may say by themselves what they are run as. */
+  /** A problem's own `run` takes the place of `ops`, `dtypes` and `layouts`. */
   readonly problems: readonly SuiteProblem[];
   readonly ops: readonly Operation[];
   readonly dtypes: readonly ConvDType[];

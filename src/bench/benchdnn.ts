@@ -1,4 +1,4 @@
-/** What oneDNN's benchdnn says of how problems are run, as far as it means something here. */
+/** Options of oneDNN's benchdnn that say how problems run. */
 import {
   CONV_DTYPES,
   type ConvDType,
@@ -15,15 +15,15 @@ export interface SuiteTypes {
   readonly outDtype?: ConvOutDType;
 }
 
-/** What a suite says that a problem is run as; where it says nothing the lists of the run hold. */
+/** How a suite runs a problem; the command line's lists apply where a field is absent. */
 export interface SuiteRun {
   readonly ops?: readonly Operation[] | undefined;
-  /** None where the suite's are not known here. */
+  /** Empty where none of the suite's types is supported. */
   readonly types?: readonly SuiteTypes[] | undefined;
   readonly layouts?: readonly Layout[] | undefined;
 }
 
-/** What the values of an option mean, and which of them have no meaning here. */
+/** Values of an option, and the parts of its text that have no effect here. */
 export interface OptionValues<T> {
   readonly values: readonly T[];
   readonly ignored: readonly string[];
@@ -38,10 +38,10 @@ const DIRECTIONS: Readonly<Record<string, Operation>> = {
   BWD_WB: "bwd-filter",
 };
 
-/** What `--dir` may say. */
+/** Values of `--dir`. */
 export const DIRECTION_NAMES: readonly string[] = Object.keys(DIRECTIONS);
 
-/** Reads `--dir=FWD_B,BWD_D`; undefined for what is no direction. */
+/** Reads `--dir=FWD_B,BWD_D`; undefined where a word is no direction. */
 export function readDirections(text: string): OptionValues<Operation> | undefined {
   const words = text.toUpperCase().split(",");
   if (!words.every((word) => Object.hasOwn(DIRECTIONS, word))) return undefined;
@@ -53,7 +53,7 @@ export function readDirections(text: string): OptionValues<Operation> | undefine
 
 const TYPE_NAMES: Readonly<Record<string, string>> = { s8: "i8", s32: "i32" };
 
-/** Reads `--dt=f32,f16:f16:f32`: a type, or those of input, filter and output; undefined for what is no type. */
+/** Reads `--dt=f32,f16:f16:f32`: one type, or those of input, filter and output; undefined where a word is no type. */
 export function readTypes(text: string): OptionValues<SuiteTypes> | undefined {
   const values: SuiteTypes[] = [];
   const ignored: string[] = [];
@@ -63,7 +63,7 @@ export function readTypes(text: string): OptionValues<SuiteTypes> | undefined {
     const dtype = CONV_DTYPES.find((one) => one === input && one === filter);
     const results: readonly string[] = dtype === undefined ? [] : resultDtypes(dtype);
     const outDtype = (output ?? results[0]) as ConvOutDType;
-    // Results in bytes take a scale, which a suite does not say.
+    // i8 and u8 results need a scale, for which suites have no option.
     const scaled = outDtype === "i8" || outDtype === "u8";
     if (dtype === undefined || scaled || !results.includes(outDtype)) {
       ignored.push(word);
@@ -78,7 +78,7 @@ const TAGS: Readonly<Record<string, Layout>> = Object.fromEntries([
   ...["bxa", "bcda", "chwn"].map((tag) => [tag, "chwn"]),
 ]);
 
-/** Reads `--stag=abx,axb`; `any` and none leave the layouts as they are. */
+/** Reads `--stag=abx,axb`; `any` and an empty list leave the layouts to the command line. */
 export function readTags(text: string): OptionValues<Layout> {
   const words = text.toLowerCase().split(",").filter((word) => !["any", ""].includes(word));
   const known = words.filter((word) => Object.hasOwn(TAGS, word));
@@ -88,38 +88,14 @@ export function readTags(text: string): OptionValues<Layout> {
   };
 }
 
-/** Options without an effect here: they choose no problem, and what they say has no counterpart or is an option of the command line. */
-export const UNHEEDED: readonly string[] = [
-  ...[
-    "--wtag",
-    "--bia-dt",
-    "--bia_dt",
-    "--strides",
-    "--alg",
-    "--skip-impl",
-    "--impl",
-    "--global-impl",
-  ],
-  ...["--attr-post-ops", "--attr-scales", "--attr-zero-points", "--attr-fpmath", "--attr-oscale"],
-  ...["--attr-acc-mode", "--attr-scratchpad", "--attr-deterministic", "--attr-dropout"],
-  ...["--attr-rounding-mode", "--attr-same-pd-check", "--attr-gpr-hint"],
-  ...["--mode", "--mode-modifier", "--engine", "--inplace", "--fast-ref", "--fast-ref-gpu"],
-  ...["--canonical", "--cold-cache", "--perf-template", "--fix-times-per-prb", "--max-ms-per-prb"],
-  ...["--num-streams", "--repeats-per-prb", "--min-times-per-prb", "--start", "--summary"],
-  ...[
-    "--allow-enum-tags-only",
-    "--allow-unimpl",
-    "--cpu-isa-hints",
-    "--memory-kind",
-    "--verbose",
-    "-v",
-  ],
-  ...[
-    "--ctx-init",
-    "--ctx-exe",
-    "--stream-kind",
-    "--execution-mode",
-    "--buffer-prefix",
-    "--check-ref-impl",
-  ],
-];
+/** Options that choose no problem and have no effect here, or that the command line sets. */
+export const WITHOUT_EFFECT: readonly string[] = (
+  "--wtag --bia-dt --bia_dt --strides --alg --skip-impl --impl --global-impl --attr-post-ops " +
+  "--attr-scales --attr-zero-points --attr-fpmath --attr-oscale --attr-acc-mode --attr-scratchpad " +
+  "--attr-deterministic --attr-dropout --attr-rounding-mode --attr-same-pd-check --attr-gpr-hint " +
+  "--mode --mode-modifier --engine --inplace --fast-ref --fast-ref-gpu --canonical --cold-cache " +
+  "--perf-template --fix-times-per-prb --max-ms-per-prb --num-streams --repeats-per-prb " +
+  "--min-times-per-prb --start --summary --allow-enum-tags-only --allow-unimpl --cpu-isa-hints " +
+  "--memory-kind --verbose -v --ctx-init --ctx-exe --stream-kind --execution-mode --buffer-prefix " +
+  "--check-ref-impl"
+).split(" ");

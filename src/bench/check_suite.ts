@@ -11,7 +11,7 @@ import { runSuite } from "./run_suite.ts";
 
 /**
  * `pass`; `new`: passes, and the baseline does not have it; `regressed`: passes the gate, but was more exact;
- * `fail`: does not pass the gate; `error`: did not run to its end; `empty`: has no result to be checked.
+ * `fail`: does not pass the gate; `error`: did not run to its end; `empty`: its result has no elements.
  */
 export type CheckStatus = "pass" | "new" | "regressed" | "fail" | "error" | "empty";
 

@@ -7,17 +7,17 @@ import resnet3x3 from "../../bench/suites/resnet3x3.txt" with { type: "text" };
 import vgg16 from "../../bench/suites/vgg16.txt" with { type: "text" };
 import winrsBfc from "../../bench/suites/winrs_bfc.txt" with { type: "text" };
 
-/** What a suite holds. */
+/** Kind of problems in a suite. */
 export type SuiteKind = "convolutions" | "products";
 
-/** A suite that the program brings along. */
+/** A built-in suite. */
 export interface OwnSuite {
   readonly name: string;
   readonly of: SuiteKind;
   readonly text: string;
 }
 
-/** All of them. */
+/** All built-in suites. */
 export const OWN_SUITES: readonly OwnSuite[] = [
   { name: "resnet3x3", of: "convolutions", text: resnet3x3 },
   { name: "vgg16", of: "convolutions", text: vgg16 },
@@ -29,7 +29,7 @@ export const OWN_SUITES: readonly OwnSuite[] = [
   { name: "gemm_thin", of: "products", text: gemmThin },
 ];
 
-/** What a suite's first line says of it. */
+/** A suite's title: its first line. */
 export function suiteSubject({ text }: OwnSuite): string {
   return /^# (.*)/.exec(text)?.[1] ?? "";
 }

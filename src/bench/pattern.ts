@@ -1,17 +1,17 @@
 import { RE2JS, RE2JSException } from "re2js";
 import { InputSyntaxError } from "../errors.ts";
 
-/** What names are looked through for. */
+/** A compiled `--match`. */
 export interface Pattern {
-  /** Whether it is found anywhere in a text. */
+  /** Whether it matches anywhere in a text. */
   test(text: string): boolean;
-  /** As messages show it. */
+  /** Its source, for messages. */
   toString(): string;
 }
 
 /**
- * Compiles a regular expression of RE2's syntax: matching takes time that grows with the text, whatever the expression, which
- * JavaScript's own does not promise.
+ * Compiles a regular expression in RE2's syntax. RE2 matches in time linear in the text; JavaScript's own engine backtracks
+ * for hours on expressions such as `(a+)+$`.
  *
  * @throws {SyntaxError} with the reason.
  */

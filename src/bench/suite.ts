@@ -9,7 +9,7 @@ import {
   readTags,
   readTypes,
   type SuiteRun,
-  UNHEEDED,
+  WITHOUT_EFFECT,
 } from "./benchdnn.ts";
 import { compilePattern, type Pattern } from "./pattern.ts";
 import type { Layout } from "../tensor/layout.ts";
@@ -25,19 +25,19 @@ export interface SuiteText {
 /** Gives the file that `path` names inside the file `from`. */
 export type IncludeSuite = (path: string, from: string) => SuiteText;
 
-/** A problem, and what its suite says that it is run as. */
+/** A problem, and how its suite runs it. */
 export interface SuiteProblem extends ConvProblem {
-  /** Absent where the suite says nothing of it. */
+  /** Absent where the suite leaves all of it to the command line. */
   readonly run?: SuiteRun;
 }
 
-/** What options of benchdnn say of the problems below them. */
+/** State of the options that apply to the problems below them. */
 interface Settings {
   /** Takes the place of each batch; 0 leaves it. */
   readonly batch: number;
   readonly match: Pattern | undefined;
   readonly run: SuiteRun;
-  /** What was said of layouts. */
+  /** Layouts of input and output. */
   readonly tags: { readonly [tag in "--stag" | "--dtag"]?: readonly Layout[] | undefined };
 }
 
@@ -47,27 +47,17 @@ const MAX_FILES = 1000;
 const MAX_PROBLEMS = 100_000;
 /** A longer line is no text of people. */
 const MAX_LINE = 100_000;
-const OPTIONS = [
-  "--batch",
-  "--mb",
-  "--match",
-  "--reset",
-  "--dir",
-  "--dt",
-  "--cfg",
-  "--stag",
-  "--dtag",
-];
+const OPTIONS = "--batch --mb --match --reset --dir --dt --cfg --stag --dtag".split(" ");
 
 /**
  * Problems of a suite file's text, in benchdnn's grammar: descriptors, whose lists and ranges make several;
  * `#` starts a comment. `--batch=FILE` stands for another file's problems, `--mb=N` replaces the batch,
- * `--match=REGEX` keeps problems whose descriptor it matches, `--dir`, `--dt`, `--stag` and `--dtag` say what they are run as,
- * `--reset` ends all of them.
+ * `--match=REGEX` keeps problems whose descriptor it matches, `--dir`, `--dt`, `--stag` and `--dtag` set operations, types
+ * and layouts, `--reset` ends all of them.
  *
  * @param source The file's name, for messages.
  * @param include Finds the files of `--batch`; without it they are refused.
- * @param onSkip Gets each benchdnn option, or value of one, that has no effect here.
+ * @param onSkip Gets each option of benchdnn, or part of its value, that has no effect here.
  * @throws {SyntaxError} with file, line, column and a caret; also where a file includes itself, or there are too many.
  * @throws {RangeError} with file and line where the values do not fit together.
  */
@@ -127,7 +117,7 @@ function parseWord({ shown, column }: SuiteWord, op: Operation): ConvProblem[] {
   return parseDescriptors(shown, op, column);
 }
 
-/** The problems that the settings keep, with their batch and what they are run as. */
+/** The problems that the settings keep, with the settings' batch and run. */
 function chosen(
   problems: readonly ConvProblem[],
   { batch, match, run }: Settings,
@@ -141,13 +131,15 @@ function chosen(
 
 function splitOption(word: SuiteWord): { name: string; value: string } {
   const [, name = "", value = ""] = /^(-[^=]*)=?(.*)$/s.exec(word.text)!;
-  if ([...OPTIONS, ...UNHEEDED].includes(name.replace(/^-v\d+$/, "-v"))) return { name, value };
+  if ([...OPTIONS, ...WITHOUT_EFFECT].includes(name.replace(/^-v\d+$/, "-v"))) {
+    return { name, value };
+  }
   const near = closest(name, OPTIONS);
   throw wordError(
     word,
     `the option ${name} is not part of a suite` +
       (near === undefined ? "" : `, did you mean ${near}?`) +
-      "; algorithms, checks and the like are said on the command line",
+      "; choose algorithms, checks and the like on the command line",
   );
 }
 
@@ -176,7 +168,7 @@ function applyOption(
     }
     case "--dt":
     case "--cfg": {
-      // An older benchdnn's --cfg is f16f16f32.
+      // Older versions of benchdnn write --cfg=f16f16f32.
       const names = name === "--dt" ? value : value.replaceAll(/(\d)(?=[a-z])/gi, "$1:");
       const types = valuesOf(readTypes(names), "--dt=f32, a list of types");
       return { ...settings, run: { ...run, types } };
@@ -193,7 +185,7 @@ function applyOption(
   }
 }
 
-/** The settings with the layouts of the input or the output, which are the same here: the input's where both are said. */
+/** The settings with the layouts of --stag or --dtag: input and output share a layout here, so the input's wins. */
 function applyTag(
   settings: Settings,
   name: "--stag" | "--dtag",
@@ -206,7 +198,7 @@ function applyTag(
   return { ...settings, tags, run: { ...settings.run, layouts: stag ?? dtag } };
 }
 
-/** The settings with an option that chooses among the problems, or changes them. */
+/** The settings with --mb or --match. */
 function applyChoice(word: SuiteWord, name: string, value: string, settings: Settings): Settings {
   if (name === "--mb") {
     if (!/^\d{1,9}$/.test(value)) throw wordError(word, "expected --mb=N, a whole number");

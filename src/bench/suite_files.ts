@@ -7,17 +7,17 @@ import { readText } from "../read_text.ts";
 import { OWN_SUITES, type SuiteKind } from "./own_suites.ts";
 import { parseSuite, type SuiteProblem, type SuiteText } from "./suite.ts";
 
-/** What a reader of suites wants to know. */
+/** Callbacks of reading a suite. */
 export interface SuiteHooks {
   /** Gets the path of each file that is read. */
   readonly onFile?: (path: string) => void;
-  /** Gets each option of a suite, or value of one, that has no effect here. */
+  /** Gets each option of a suite, or part of its value, that has no effect here. */
   readonly onSkip?: (what: string) => void;
 }
 
 /**
- * Reads a suite and those that it includes, each found beside the one that names it. What names no file may be a suite of the
- * program's own.
+ * Reads a suite and those that it includes, each found beside the one that names it. A path without a file may name a built-in
+ * suite.
  *
  * @throws {Deno.errors.NotFound} and its like with the file's name.
  * @throws as {@linkcode parseSuite}.
@@ -37,7 +37,7 @@ export function readGemmSuite(path: string, { onFile }: SuiteHooks = {}): GemmPr
   return parseGemmSuite(text, source);
 }
 
-/** The text of a file, or of the program's own suite where there is no such file. */
+/** The text of a file, or of a built-in suite where there is no such file. */
 function suiteText(path: string, of: SuiteKind, onFile: SuiteHooks["onFile"]): SuiteText {
   const own = OWN_SUITES.find(({ name }) => name === path);
   if (own !== undefined && !isFile(path)) {
@@ -56,7 +56,7 @@ function suiteText(path: string, of: SuiteKind, onFile: SuiteHooks["onFile"]): S
   }
 }
 
-/** What a file that is not there may have been meant for. */
+/** A suggestion for a path without a file, as the end of a sentence. */
 function ownHint(path: string, of: SuiteKind): string {
   const names = OWN_SUITES.flatMap((suite) => suite.of === of ? [suite.name] : []);
   const near = suggestion(basename(path, ".txt"), names);

@@ -29,7 +29,7 @@ const UNTUNED: Omit<RunCase, "caches"> = { algorithm: "auto", policy: "auto", ti
  *
  * @param bench What covers the rivals; `auto` is added.
  * @param open Opens the device: for each of the two rounds, and again after it was lost.
- * @param onProblem Called where a problem, the `index`-th of `count`, from 1, begins and with each of its rivals: once in each round.
+ * @param onProblem Called when a problem begins, the `index`-th (from 1) of `count`, and with each of its rivals, in both rounds.
  */
 export async function* tuneSuite(
   bench: BenchPlan,

@@ -26,6 +26,7 @@ import {
 import type { CaseTableOptions } from "../report/case_table.ts";
 import { reportSuite } from "./records.ts";
 import {
+  ignoredClause,
   noteIgnored,
   printSuites,
   type ReadSuites,
@@ -64,9 +65,9 @@ is checked. Cases that an algorithm does not support are skipped. A --jsonl file
 needs --resume or --force; only one program at a time writes to it. --device cpu times the reference
 itself, by the wall's clock and without a verdict: there is nothing to hold it against.
 
-Suites are files in the grammar of oneDNN's benchdnn: descriptors, --batch=FILE, --mb=N, --match=REGEX
-(RE2's), and --dir, --dt, --stag, --dtag for what --op, --dtype and --layout do not say. What else
-benchdnn knows is ignored, and counted at the end. The program's own go by their names.
+A suite is a file in the grammar of oneDNN's benchdnn, or a built-in suite's name. It holds descriptors,
+--batch=FILE, --mb=N and --match=REGEX (RE2). Its --dir, --dt, --stag and --dtag apply where --op, --dtype
+and --layout are not given. Other options of benchdnn have no effect here; the last line counts them.
 
 Examples:
   wgconv bench --suite resnet3x3 --op all --jsonl resnet.jsonl
@@ -87,7 +88,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     )
     .argument("[descriptor...]", "problems, as with --problem")
     .option("--suite <file|name>", SUITE_HELP, gather)
-    .option("--list-suites", "name the program's own suites, and what they hold")
+    .option("--list-suites", "list the built-in suites and what they hold")
     .option(
       "--problem <descriptor>",
       "a problem; may be given several times, may hold lists",
@@ -170,12 +171,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .action(async (descriptors, options, command) => {
       if (options.listSuites) return printSuites(options.json === true);
       if (options.device === "cpu") refuseOnCpu(options);
-      const given = (name: string) => command.getOptionValueSource(name) === "cli";
-      const suites = readSuites(options.suite ?? [], {
-        op: given("op"),
-        dtype: given("dtype") || given("outDtype"),
-        layout: given("layout"),
-      });
+      const suites = readSuites(options.suite, command);
       const bench = benchPlan(options, readProblems(descriptors, options, suites));
       const ops = bench.problems.flatMap(({ run }) => run?.ops ?? options.op);
       refuseLossScale("Cannot bench", options.lossScale, ops);
@@ -251,9 +247,8 @@ function readProblems(
     .flatMap((text) => parseDescriptors(text));
   problems.push(...suites.problems);
   if (problems.length === 0) {
-    const why = suites.ignored === "" ? "" : `; ${suites.ignored}`;
     throw new InputTypeError(
-      `Cannot bench: no problem, give descriptors, --suite or --problem${why}`,
+      "Cannot bench: no problem, give descriptors, --suite or --problem" + ignoredClause(suites),
     );
   }
   const pattern = matchOption(options);

@@ -42,7 +42,13 @@ import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
 import { printable } from "../printable.ts";
 import { comingCases, openExecutor } from "./records.ts";
-import { noteIgnored, type ReadSuites, readSuites, SUITE_HELP } from "./suite_option.ts";
+import {
+  ignoredClause,
+  noteIgnored,
+  type ReadSuites,
+  readSuites,
+  SUITE_HELP,
+} from "./suite_option.ts";
 import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import {
@@ -149,12 +155,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--adapter <index|name>", ADAPTER_HELP)
     .addHelpText("after", EXAMPLES)
     .action(async (options, command) => {
-      const given = (name: string) => command.getOptionValueSource(name) === "cli";
-      const suites = readSuites(options.suite ?? [], {
-        op: given("op"),
-        dtype: given("dtype"),
-        layout: given("layout"),
-      });
+      const suites = readSuites(options.suite, command);
       const plan = checkPlan(options, suites);
       const { baseline: path, junit, saveFailures, force } = options;
       const jsonl = options.json ? "-" : options.jsonl;
@@ -282,8 +283,7 @@ function checkPlan(options: CheckOptions, suites: ReadSuites): CheckPlan {
   if (kept.length === 0) {
     throw new InputTypeError(
       problems.length === 0
-        ? `Cannot check: ${suite.join(", ")} holds no problem` +
-          (suites.ignored === "" ? "" : `; ${suites.ignored}`)
+        ? `Cannot check: ${suite.join(", ")} holds no problem${ignoredClause(suites)}`
         : `Cannot check: ${pattern} matches none of ${problems.length} problems`,
     );
   }

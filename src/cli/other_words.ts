@@ -1,132 +1,70 @@
 import { suggestion } from "../problem/closest.ts";
 import { FILE_FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 
-/** What other programs call values, and what they are called here: alternatives of which those that may be chosen are named. */
-const WORDS: Readonly<Record<string, string | readonly string[]>> = {
-  // Element types.
-  float: "f32",
-  float32: "f32",
-  fp32: "f32",
-  half: "f16",
-  float16: "f16",
-  fp16: "f16",
-  double: "f64",
-  float64: "f64",
-  fp64: "f64",
-  bfloat16: "bf16",
-  int8: "i8",
-  s8: "i8",
-  qint8: "i8",
-  uint8: "u8",
-  quint8: "u8",
-  int32: "i32",
-  s32: "i32",
-  int64: "i64",
-  // Operations.
-  forward: "fwd",
-  fprop: "fwd",
-  "fwd-d": "fwd",
-  "fwd-b": "fwd",
-  "fwd-i": "fwd",
-  "forward-training": "fwd",
-  "forward-inference": "fwd",
-  inference: "fwd",
-  bwd: ["bwd-data", "bwd-filter"],
-  bprop: ["bwd-data", "bwd-filter"],
-  backward: ["bwd-data", "bwd-filter"],
-  gradient: ["bwd-data", "bwd-filter"],
-  grad: ["bwd-data", "bwd-filter"],
-  dgrad: "bwd-data",
-  "bwd-d": "bwd-data",
-  "bwd-input": "bwd-data",
-  "backward-data": "bwd-data",
-  "backward-input": "bwd-data",
-  "backward-inputs": "bwd-data",
-  "grad-input": "bwd-data",
-  transpose: "bwd-data",
-  transposed: "bwd-data",
-  deconv: "bwd-data",
-  deconvolution: "bwd-data",
-  wgrad: "bwd-filter",
-  "bwd-w": "bwd-filter",
-  "bwd-wb": "bwd-filter",
-  "bwd-weight": "bwd-filter",
-  "bwd-weights": "bwd-filter",
-  "backward-filter": "bwd-filter",
-  "backward-weight": "bwd-filter",
-  "backward-weights": "bwd-filter",
-  "backward-kernel": "bwd-filter",
-  "grad-weight": "bwd-filter",
-  "grad-filter": "bwd-filter",
-  // Layouts.
-  "channels-last": "nhwc",
-  "channels-last-3d": "nhwc",
-  "channels-first": "nchw",
-  axb: "nhwc",
-  abx: "nchw",
-  hwc: "nhwc",
-  chw: "nchw",
-  oihw: "kcrs",
-  oidhw: "kcrs",
-  ohwi: "krsc",
-  odhwi: "krsc",
-  ihwo: "crsk",
-  hwio: "rsck",
-  dhwio: "rsck",
-  hwcn: "rsck",
-  // Paddings.
-  "same-upper": "same",
-  // Algorithms.
-  wino: "winograd2d",
-  winograd: "winograd2d",
-  "winograd-fused": "winograd2d",
-  "winograd-nonfused": "winograd2d-nonfused",
-  gemm: "implicit-gemm",
-  igemm: "implicit-gemm",
-  implicit: "implicit-gemm",
-  "implicit-precomp-gemm": "implicit-gemm",
-  "explicit-gemm": "im2col",
-  "dw-conv": "depthwise",
-  naive: "direct",
-  // Fills.
-  gauss: "normal",
-  gaussian: "normal",
-  randn: "normal",
-  rand: "uniform01",
-  uniform: "uniform01",
-  ones: "constant",
-  randint: "integer",
-  // Devices and backends.
-  cuda: "gpu",
-  vulkan: "wgpu",
-  metal: "wgpu",
-  d3d12: "wgpu",
-  dx12: "wgpu",
-  // Activations of the same function.
-  swish: "silu",
-  leakyrelu: "leaky-relu",
-  lrelu: "leaky-relu",
-  linear: "none",
-  identity: "none",
-  // Formats.
-  md: "markdown",
-  text: "table",
-  txt: "table",
-  // Commands.
-  convolve: "conv",
-  conv2d: "conv",
-  matmul: "gemm",
-  mm: "gemm",
-  bmm: "gemm",
-  test: "check",
-  verify: "check",
-  diff: "tensor diff",
-  make: "tensor make",
-  info: "tensor info",
-  convert: "tensor convert",
-  show: "tensor show",
-  explain: "plan",
-};
+/** Words of other programs for values, and what each means here; a message names those meanings that the option takes. */
+const WORDS: ReadonlyMap<string, readonly string[]> = new Map(
+  ([
+    // Element types.
+    ["float float32 fp32", "f32"],
+    ["half float16 fp16", "f16"],
+    ["double float64 fp64", "f64"],
+    ["bfloat16", "bf16"],
+    ["int8 s8 qint8", "i8"],
+    ["uint8 quint8", "u8"],
+    ["int32 s32", "i32"],
+    ["int64", "i64"],
+    // Operations.
+    ["forward fprop fwd-d fwd-b fwd-i forward-training forward-inference inference", "fwd"],
+    ["bwd bprop backward gradient grad", "bwd-data", "bwd-filter"],
+    ["dgrad bwd-d bwd-input backward-data backward-input backward-inputs grad-input", "bwd-data"],
+    ["transpose transposed deconv deconvolution", "bwd-data"],
+    ["wgrad bwd-w bwd-wb bwd-weight bwd-weights grad-weight grad-filter", "bwd-filter"],
+    ["backward-filter backward-weight backward-weights backward-kernel", "bwd-filter"],
+    // Layouts.
+    ["channels-last channels-last-3d axb hwc", "nhwc"],
+    ["channels-first abx chw", "nchw"],
+    ["oihw oidhw", "kcrs"],
+    ["ohwi odhwi", "krsc"],
+    ["ihwo", "crsk"],
+    ["hwio dhwio hwcn", "rsck"],
+    // Paddings.
+    ["same-upper", "same"],
+    // Algorithms.
+    ["wino winograd winograd-fused", "winograd2d"],
+    ["winograd-nonfused", "winograd2d-nonfused"],
+    ["gemm igemm implicit implicit-precomp-gemm", "implicit-gemm"],
+    ["explicit-gemm", "im2col"],
+    ["dw-conv", "depthwise"],
+    ["naive", "direct"],
+    // Fills.
+    ["gauss gaussian randn", "normal"],
+    ["rand uniform", "uniform01"],
+    ["ones", "constant"],
+    ["randint", "integer"],
+    // Devices and backends.
+    ["cuda", "gpu"],
+    ["vulkan metal d3d12 dx12", "wgpu"],
+    // Activations of the same function.
+    ["swish", "silu"],
+    ["leakyrelu lrelu", "leaky-relu"],
+    ["linear identity", "none"],
+    // Formats.
+    ["md", "markdown"],
+    ["text txt", "table"],
+    // Commands.
+    ["convolve conv2d", "conv"],
+    ["matmul mm bmm", "gemm"],
+    ["test verify", "check"],
+    ["diff", "tensor diff"],
+    ["make", "tensor make"],
+    ["info", "tensor info"],
+    ["convert", "tensor convert"],
+    ["show", "tensor show"],
+    ["explain", "plan"],
+  ] as const).flatMap(([words, ...meanings]) =>
+    words.split(" ").map((word) => [word, meanings] as const)
+  ),
+);
 
 /** What of other programs is not here, where no choice is called so: what to use. */
 const NOT_HERE: Readonly<Record<string, string>> = {
@@ -208,7 +146,7 @@ const OPTIONS: readonly (readonly [names: string, meant: readonly string[], othe
  */
 export function meant(word: string, choices: readonly string[]): string {
   const lower = word.trim().toLowerCase().replaceAll("_", "-");
-  const other = Object.hasOwn(WORDS, lower) ? [WORDS[lower]!].flat() : [lower];
+  const other = WORDS.get(lower) ?? [lower];
   const here = other.filter((one) => choices.includes(one.split(" ")[0]!));
   if (here.length > 0 && here[0] !== lower) {
     return `, did you mean ${here.map((one) => `"${one}"`).join(" or ")}?`;

@@ -1,61 +1,64 @@
 import { OWN_SUITES, suiteSubject } from "../bench/own_suites.ts";
 import { parseSuite, type SuiteProblem } from "../bench/suite.ts";
 import { readSuite } from "../bench/suite_files.ts";
+import type { CommandUnknownOpts } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
 import { parseGemmSuite } from "../problem/gemm_suite.ts";
 import { textTable } from "../report/table.ts";
 import { printer, reporter } from "./output.ts";
 
-/** What `--suite` says. */
+/** Help of `--suite`. */
 export const SUITE_HELP =
   "descriptors: a file as benchdnn's, or a name of bench --list-suites; may be given several times";
 
-/** What a command's options say of how problems are run; what is given there is not the suite's to say. */
-export interface GivenRun {
-  readonly op: boolean;
-  readonly dtype: boolean;
-  readonly layout: boolean;
-}
-
-/** What suites hold. */
+/** Problems of suites. */
 export interface ReadSuites {
   readonly problems: readonly SuiteProblem[];
   /** Paths of the files that were read. */
   readonly files: readonly string[];
-  /** What of them is ignored, in a line; empty where nothing is. */
+  /** A line that counts what has no effect here; empty where all has. */
   readonly ignored: string;
 }
 
-/** Reads the suites that `--suite` names. */
-export function readSuites(paths: readonly string[], given: GivenRun): ReadSuites {
+/**
+ * Reads the suites that `--suite` names.
+ *
+ * @param command Its --op, --dtype (or --out-dtype) and --layout take the place of the suites' where the user gives them.
+ */
+export function readSuites(
+  paths: readonly string[] | undefined,
+  command: Pick<CommandUnknownOpts, "getOptionValueSource">,
+): ReadSuites {
+  const given = (...names: readonly string[]) =>
+    names.some((name) => command.getOptionValueSource(name) === "cli");
+  const [op, dtype, layout] = [given("op"), given("dtype", "outDtype"), given("layout")];
   const files: string[] = [];
   const skips: string[] = [];
   const hooks = {
     onFile: (file: string) => void files.push(file),
     onSkip: (what: string) => void skips.push(what),
   };
-  const all = paths.flatMap((path) => readSuite(path, hooks))
-    .map((problem) => withoutGiven(problem, given));
+  const all: SuiteProblem[] = (paths ?? []).flatMap((path) => readSuite(path, hooks))
+    .map(({ run, ...problem }) =>
+      run === undefined ? problem : {
+        ...problem,
+        run: {
+          ...(op ? {} : { ops: run.ops }),
+          ...(dtype ? {} : { types: run.types }),
+          ...(layout ? {} : { layouts: run.layouts }),
+        },
+      }
+    );
   const problems = all.filter(({ run }) => run?.types?.length !== 0);
   return { problems, files, ignored: ignoredLine(skips, all.length - problems.length) };
 }
 
-/** A problem with what its suite says and the command line does not. */
-function withoutGiven(problem: SuiteProblem, { op, dtype, layout }: GivenRun): SuiteProblem {
-  const { run, ...conv } = problem;
-  if (run === undefined) return problem;
-  const { ops, types, layouts } = run;
-  return {
-    ...conv,
-    run: {
-      ...(op ? {} : { ops }),
-      ...(dtype ? {} : { types }),
-      ...(layout ? {} : { layouts }),
-    },
-  };
+/** {@linkcode ReadSuites.ignored} as the end of a sentence. */
+export function ignoredClause({ ignored }: Pick<ReadSuites, "ignored">): string {
+  return ignored === "" ? "" : `; ${ignored}`;
 }
 
-/** What of suites is left aside, counted. */
+/** Counts what suites say without an effect here. */
 function ignoredLine(skips: readonly string[], leftOut: number): string {
   const times = [...Map.groupBy(skips, (what) => what)]
     .map(([what, { length }]) => length === 1 ? what : `${what} (${length} times)`);
@@ -67,7 +70,7 @@ function ignoredLine(skips: readonly string[], leftOut: number): string {
   ].join("; ");
 }
 
-/** Says {@linkcode ReadSuites.ignored} on stderr. */
+/** Prints {@linkcode ReadSuites.ignored} to stderr. */
 export function noteIgnored({ ignored }: Pick<ReadSuites, "ignored">): void {
   if (ignored !== "") reporter("stderr").message(`wgconv: ${ignored}`);
 }
@@ -93,7 +96,7 @@ export function refuseFiles(doing: string, words: readonly string[]): void {
   }
 }
 
-/** Prints the program's own suites: a line each, or JSON. */
+/** Prints the built-in suites: a line each, or JSON. */
 export function printSuites(json: boolean): void {
   const suites = OWN_SUITES.map((suite) => {
     const { name, of, text } = suite;
@@ -107,9 +110,12 @@ export function printSuites(json: boolean): void {
   });
   const out = printer("stdout");
   if (json) return out.line(JSON.stringify(suites));
-  const rows = suites.map(({ name, command, problems, about }) => {
-    return [name, command, `${problems}`, about];
-  });
+  const rows = suites.map(({ name, command, problems, about }) => [
+    name,
+    command,
+    `${problems}`,
+    about,
+  ]);
   const columns = [
     { title: "suite" },
     { title: "command" },

@@ -18,7 +18,7 @@ import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { printer, reporter, sayFailed } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
-import { noteIgnored, readSuites, refuseFiles, SUITE_HELP } from "./suite_option.ts";
+import { ignoredClause, noteIgnored, readSuites, refuseFiles, SUITE_HELP } from "./suite_option.ts";
 import { SORT_HELP } from "./table_options.ts";
 import { parseTuneColumns, parseTuneSort, TUNE_COLUMNS_HELP, tuneRows } from "./tune_table.ts";
 import { terminalColumns } from "./terminal.ts";
@@ -72,17 +72,13 @@ export function tuneCommand() {
     .addHelpText("after", EXAMPLES)
     .action(async (descriptors, options, command) => {
       refuseFiles("Cannot tune", descriptors);
-      const given = (name: string) => command.getOptionValueSource(name) === "cli";
-      const suites = readSuites(options.suite ?? [], {
-        op: given("op"),
-        dtype: given("dtype"),
-        layout: given("layout"),
-      });
+      const suites = readSuites(options.suite, command);
       const problems: SuiteProblem[] = descriptors.flatMap((text) => parseDescriptors(text));
       problems.push(...suites.problems);
       if (problems.length === 0) {
-        const why = suites.ignored === "" ? "" : `; ${suites.ignored}`;
-        throw new InputTypeError(`Cannot tune: no problem, give descriptors or --suite${why}`);
+        throw new InputTypeError(
+          `Cannot tune: no problem, give descriptors or --suite${ignoredClause(suites)}`,
+        );
       }
       const path = options.output ?? tuningPath();
       if (path === undefined) {

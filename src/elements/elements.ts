@@ -3,7 +3,7 @@ import { type Scalar, scalarFeature, sumScalar } from "./scalar.ts";
 /** Element type of a problem's operands. */
 export type OperandType = "f32" | "f16" | "i8" | "f64";
 
-/** Element type of a result; i32, i8 and u8 of int8 operands. */
+/** Element type of a result; int8 operands give i32, i8 or u8. */
 export type ResultType = "f32" | "f16" | "i32" | "i8" | "u8";
 
 /** In what products are summed: `f16` in short chains that are added to f32; `i32` of int8, four products a step. */
@@ -46,7 +46,7 @@ export function elementsOf({ dtype, accumulate, outDtype, variant }: ElementChoi
   };
 }
 
-/** What results are stored as: bytes are stored alike, signed or not. */
+/** The storage type of results: u8 is stored as i8 is. */
 function scalarOf(type: ResultType | OperandType): Scalar {
   return type === "u8" ? "i8" : type;
 }

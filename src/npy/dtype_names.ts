@@ -1,9 +1,10 @@
-/** What NumPy calls the types of elements. */
-import type { FileDType } from "../tensor/dtype.ts";
+/** NumPy's names of element types. */
+import { dtypeBytes, type FileDType } from "../tensor/dtype.ts";
 
 /**
- * All names that `numpy.dtype()` takes for the types that are read; those of one and two characters with a byte order in
- * front too. `l` and `long` are as wide as Linux and macOS have them. bf16 goes by what ml_dtypes writes and by its name.
+ * Every name that `numpy.dtype()` takes for each supported type, first the one that `.npy` headers use. A byte order may
+ * stand in front of one and two characters. `l` and `long` have 64 bits, as on Linux and macOS. bf16 has the name that
+ * ml_dtypes writes, and its own.
  */
 const NAMES: { readonly [D in FileDType]: string } = {
   f16: "f2 e float16 half",
@@ -21,14 +22,19 @@ const NAMES: { readonly [D in FileDType]: string } = {
   bool: "b1 ? bool bool_",
 };
 
-/** The type that a name stands for. */
+/** The descriptor that `np.save` writes for a type, in little-endian order. */
+export function npyDescr(dtype: FileDType): string {
+  return `${dtypeBytes(dtype) === 1 ? "|" : "<"}${NAMES[dtype].split(" ")[0]}`;
+}
+
+/** The type of each name. */
 export const DTYPE_NAMES: ReadonlyMap<string, FileDType> = new Map(
   Object.entries(NAMES).flatMap(([dtype, names]) =>
     names.split(" ").map((name) => [name, dtype as FileDType] as const)
   ),
 );
 
-/** What others are, and what to do with an array `x` of them. */
+/** Other types of NumPy, what they hold, and how to save an array `x` of them as numbers. */
 const OTHERS: readonly (readonly [names: RegExp, what: string, then: string])[] = [
   [/^(O|object)$/, "Python objects, a pickle", "np.save x.astype('f4') where they are numbers"],
   [/^([cFDG]|complex|csingle|cdouble)/, "complex numbers", "np.save x.real and x.imag apart"],
@@ -40,7 +46,7 @@ const OTHERS: readonly (readonly [names: RegExp, what: string, then: string])[] 
   [/^V/, "bytes of no meaning", "np.save x.view() of what they are"],
 ];
 
-/** What a type is that is not read, and what to do: the end of a sentence. */
+/** What an unsupported type holds, and what to do: the end of a sentence. */
 export function unsupportedDType(code: string): string {
   const [, what, then] = OTHERS.find(([names]) => names.test(code)) ??
     ["", "none of NumPy's numbers", "np.save x.astype('f4')"];

@@ -2,7 +2,7 @@ import { InputRangeError, InputSyntaxError, InputTypeError } from "../errors.ts"
 import { dtypeBytes, type FileDType } from "../tensor/dtype.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import type { ByteSource } from "./bytes.ts";
-import { DTYPE_NAMES, unsupportedDType } from "./dtype_names.ts";
+import { DTYPE_NAMES, npyDescr, unsupportedDType } from "./dtype_names.ts";
 import { fileKind } from "./file_kind.ts";
 import { type Literal, parseLiteral } from "./python_literal.ts";
 
@@ -28,21 +28,6 @@ export const MAX_HEADER_BYTES = 12 + 10_000;
 const MAX_TEXT_BYTES = 10_000;
 const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59];
 const KEYS = ["descr", "fortran_order", "shape"];
-const DESCR_OF: { readonly [D in FileDType]: string } = {
-  f16: "<f2",
-  bf16: "<V2",
-  f32: "<f4",
-  f64: "<f8",
-  i8: "|i1",
-  u8: "|u1",
-  i16: "<i2",
-  u16: "<u2",
-  i32: "<i4",
-  u32: "<u4",
-  i64: "<i8",
-  u64: "<u8",
-  bool: "|b1",
-};
 
 /** How the data of a file is taken. */
 export interface HeaderOptions {
@@ -214,7 +199,7 @@ export function encodeNpyHeader(
   shape: readonly number[],
 ): Uint8Array<ArrayBuffer> {
   const sizes = shape.length === 1 ? `${shape[0]},` : shape.join(", ");
-  const dict = `{'descr': '${DESCR_OF[dtype]}', 'fortran_order': False, 'shape': (${sizes}), }`;
+  const dict = `{'descr': '${npyDescr(dtype)}', 'fortran_order': False, 'shape': (${sizes}), }`;
   const growth = shape.length > 0 ? Math.max(0, 21 - String(shape[0]).length) : 0;
   const used = dict.length + growth;
   // As NumPy pads: a whole 64 bytes where none were needed.

@@ -8,7 +8,7 @@ import {
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import type { SizeMode } from "../../kernels/module.ts";
-import { expectObject } from "../../expect.ts";
+import { expectRequest } from "../request.ts";
 import {
   type ConvProblem,
   convProblem,
@@ -103,9 +103,7 @@ export function planBiasGradient(request: BiasGradientRequest): Plan {
 
 /** As {@linkcode planBiasGradient}, a refusal as data. */
 export function tryPlanBiasGradient(given: BiasGradientRequest): Planned<Plan> {
-  const doing = "Cannot plan";
-  expectObject(doing, "the request", given, "what is to be planned");
-  expectObject(doing, "limits", given.limits, "numbers, such as a device's");
+  expectRequest(given);
   const request = { ...given, problem: convProblem(given.problem) };
   const { dtype, outDtype = dtype, layout, limits, sizes: mode = "constant" } = request;
   const said: readonly (readonly [string, string, readonly string[]])[] = [

@@ -23,7 +23,7 @@ import {
 } from "../../elements/elements.ts";
 import { splitDrift } from "../../problem/split_drift.ts";
 import { checkGemmArithmetic } from "../../problem/gemm_arithmetic.ts";
-import { expectObject } from "../../expect.ts";
+import { expectRequest } from "../request.ts";
 import { GEMM_DTYPES, gemmProblem, summedDepth } from "../../problem/gemm_problem.ts";
 import { refuseCounts } from "../cut.ts";
 import { cutNotes, UNBOUND_NOTE } from "../cut_note.ts";
@@ -106,9 +106,7 @@ export function planGemm(request: GemmRequest): Plan {
  * @throws {RangeError} as {@linkcode checkGemmArithmetic}.
  */
 export function tryPlanGemm(given: GemmRequest): Planned<Plan> {
-  const doing = "Cannot plan";
-  expectObject(doing, "the request", given, "what is to be planned");
-  expectObject(doing, "limits", given.limits, "numbers, such as a device's");
+  expectRequest(given);
   const asked = { ...given, problem: gemmProblem(given.problem) };
   checkGemmArithmetic(asked.problem, asked);
   if (!GEMM_DTYPES.includes(asked.dtype)) {
@@ -134,7 +132,7 @@ export function tryPlanGemm(given: GemmRequest): Planned<Plan> {
     : plan;
 }
 
-/** The request of the products that results sum: none where alpha is 0, as kernels hold it. */
+/** The request with the depth that results sum: 0 where alpha is 0 in the type that kernels hold it in. */
 function summedRequest(asked: GemmRequest): GemmRequest {
   const { problem, dtype } = asked;
   const alpha = dtype === "f64" ? problem.alpha : Math.fround(problem.alpha);
@@ -166,7 +164,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
   const depth = loopDepth(storedDepth(k, asStored, matrix), policy, chain);
   const shape = { rows: m, columns: n, depth, batches: batch, splits };
 
-  // A and B are there, whether they are read or not.
+  // With an alpha of 0 no kernel reads A and B, but callers still give them.
   const { buffers, place } = gemmBuffers(asked.problem, types, limits);
   const result = place.output!;
   const strides = { row: n, outer: 0, inner: 1, base: [m * n] };

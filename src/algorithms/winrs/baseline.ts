@@ -116,7 +116,7 @@ export function dataElements(problem: ConvProblem): number {
 /** Z_max as memory allows it: the most segments whose buckets stay within the share of the data. */
 export function mostSegments(problem: ConvProblem, parameters: SegmentParameters): number {
   const { workspaceShare } = parameters;
-  // Buckets of an empty ∇W take nothing.
+  // Buckets of an empty ∇W have no elements.
   const bucket = Math.max(1, filterElements(problem));
   return 1 + Math.floor(workspaceShare * dataElements(problem) / bucket);
 }

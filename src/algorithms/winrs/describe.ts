@@ -11,7 +11,7 @@ import type { Share, ShareKernel } from "./share.ts";
  * Segments with a picture of them, workspace and time, a line each.
  *
  * @param elementBytes Of the operands.
- * @param device That the time is predicted of.
+ * @param device The one whose model predicts the time.
  */
 export function describeConfiguration(
   problem: ConvProblem,

@@ -108,7 +108,7 @@ function wholeModel(given: Partial<DeviceModel>, source: string): DeviceModel {
   const { busy, power } = whole.warps;
   const alike = given.warps !== undefined && given.warps.loop === undefined;
   const loop = alike ? { busy, power } : whole.warps.loop;
-  // What does not say its name is known by its file, and is no H200 for figures that it leaves out.
+  // A model without a name takes its file's: figures that it leaves out are an H200's, but it is none.
   const model = { ...whole, name: given.name ?? source, warps: { ...whole.warps, loop } };
   if (!TILE_POLICIES.some((policy) => weighsPolicy(model, policy))) {
     throw new InputTypeError(
