@@ -40,7 +40,7 @@ const SPLIT_SHARE = 0.6;
 /** What products in halves have on tiles that were not measured, over what f16 has there: a little less than those that were. */
 const SPLIT_TILE = 0.8;
 
-/** What storing a tile of halves takes over storing one of f16, whose results are half as many bytes (`drift.txt` of an H100, 2026-11-26). */
+/** What storing a tile of halves takes over storing one of f16, whose results are half as many bytes (an H100). */
 const SPLIT_ENDS = 2;
 
 /** Share of the best rate that the policy's inner loop reaches on these operands. */
@@ -71,7 +71,7 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
   return rate * side(a, policy.rows) * side(b, policy.columns);
 }
 
-/** What each tap beyond three adds to the speed of a row, whose loads serve more products (docs/performance/matrix_units.md). */
+/** What each tap beyond three adds to the speed of a row, whose loads serve more products. */
 const LONGER_ROW = 0.08;
 
 function longerRows({ taps }: TapRow): number {

@@ -31,8 +31,7 @@ const ASYNC_METHODS: readonly (readonly [string, string])[] = [
 
 /**
  * Dawn's own checks of indices, without which kernels' texts hold theirs within arrays ({@linkcode boundedIndices}): Dawn's
- * would also wrap where matrix units load from, which a policy's sizes settle, and take two fifths of their speed
- * (docs/performance/matrix_units.md).
+ * would also wrap where matrix units load from, which a policy's sizes settle, and take two fifths of their speed.
  */
 const UNCHECKED = "enable-dawn-features=disable_robustness";
 

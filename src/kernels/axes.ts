@@ -39,7 +39,7 @@ export interface Digit {
 
 /**
  * Takes an index apart: `let name = ...` for each of its digits. What is left is one variable: with a constant for each
- * step fused kernels took up to 4 % longer on an H200 (docs/performance/winograd.md).
+ * step fused kernels took up to 4 % longer on an H200.
  *
  * @param rest Prefix of names for what is left.
  * @param digits Innermost first; the outermost takes what is left.

@@ -87,7 +87,7 @@ export function unitSchedule(
 
 /**
  * Steps of a product whose operands may be padded with zeros: where its sums are stored on their way whole rounds, of a loop over
- * anything else compilers make a sixth of its speed (docs/performance/matrix_units.md).
+ * anything else compilers make a sixth of its speed.
  */
 export function paddedSteps(
   policy: UnitPolicy,

@@ -37,7 +37,7 @@ const LONGEST_MS = 60_000;
 
 /**
  * An H200 that idled between two cases ran at 345 MHz, and once at less than half its speed through 300 ms of warm-up
- * and 100 ms of samples (docs/performance/method.md). So calls warm it up for at least this long, ...
+ * and 100 ms of samples. So calls warm it up for at least this long, ...
  */
 const WARM_UP_MS = 600;
 /** ... in batches of this length, ... */

@@ -152,7 +152,7 @@ Deno.test("calibrate() leaves an H200's figures as they are, whatever the noise 
 });
 
 Deno.test("calibrate() lays what a share explains to that share, not to the rates it is measured with", async () => {
-  // Of these all were off on an H200 until 2026-11-23, and moved the rates of all products by 7 %.
+  // Off, each of these moves the rates of all products by 7 % on an H200.
   const off = { "shares.policies.tiny": 1.3, "shares.dealtUnevenly": 1.45, "shares.single": 1.5 };
   const device = modelWith(132, { ...off, "rates.depthwiseGradient": 0.7 });
   const { model } = await calibrate("other", fakeDevice(device));

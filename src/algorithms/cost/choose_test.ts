@@ -40,8 +40,7 @@ const predicted = (...asked: Parameters<typeof predictMs>) => expectPlanned(pred
 
 const CONV4 = parseDescriptor("mb64ic256ih14oc256kh3ph1", "fwd");
 
-// What was fastest on an H200, or within 5 % of it (bench/results/h200-2026-11-20/variants.jsonl; Conv2N32's F(4x4,3x3) in nhwc:
-// rivals_third1 and 3 of 2026-11-23, 1.025 to 1.042), or on an H100 (`tiles.txt` of 2026-11-26): tiles of 5 and 7.
+// What was measured as fastest, or within 5 % of it, on an H200; tiles of 5 and 7 on an H100.
 const LAYERS: readonly [string, string, string, readonly string[]][] = [
   ["Conv2N32", "mb32ic64ih56oc64kh3ph1", "fwd nchw", ["F(4x4,3x3)", "F(6x6,3x3)"]],
   ["Conv2N32", "mb32ic64ih56oc64kh3ph1", "fwd nhwc", ["F(4x4,3x3)", "F(6x6,3x3)"]],
@@ -109,7 +108,7 @@ Deno.test("rankRivals() takes im2win for few channels whose images come in fours
 });
 
 Deno.test("predictMs() is near what im2win and im2col took on an H200", () => {
-  // bench/results/h200-2026-11-21/im2win.wgconv.jsonl; cv4 is in chunks.
+  // Measured on an H200; cv4 is in chunks.
   const measured = [
     ["mb128ic3ih227oc96kh11sh4", "nchw", 0.807, 1.101],
     ["mb128ic64ih224oc64kh7sh2", "nhwc", 14.98, 20.61],
@@ -126,14 +125,14 @@ Deno.test("predictMs() is near what im2win and im2col took on an H200", () => {
   }
 });
 
-// bench/results/h200-2026-11-21/first_layers.txt: 129 µs after 147.
+// On an H200 129 µs after 147.
 Deno.test("rankRivals() takes implicit GEMM, not im2win, where a load has four channels of one tap", () => {
   const layer = parseDescriptor("mb32ic4ih112oc32kh5ph2");
   const exact = { layout: "nhwc", filterLayout: "krsc", exact: true } as const;
   assert.equal(rankRivals(request(layer, exact))[0]!.algorithm, "implicit-gemm");
 });
 
-// bench/results/h200-2026-11-27/own_slices.jsonl and h100-2026-11-27/own_slices*.jsonl: 1.15 to 1.56 times implicit GEMM.
+// On an H200 and an H100 1.15 to 1.56 times implicit GEMM.
 Deno.test("rankRivals() takes Winograd along one axis for VGG's first layer and 5x5 of few channels, but not of four images innermost", () => {
   const taken = (layer: string, layout: "nhwc" | "chwn", op: Operation = "fwd") =>
     rankRivals(
@@ -215,8 +214,7 @@ Deno.test("predictMs() follows the rates it is given", () => {
 });
 
 Deno.test("predictMs() lies within a fifth of what was measured on an H200, of one axis on an H100", () => {
-  // Milliseconds of bench/results/h200-2026-11-20/variants.jsonl, Conv4N64 fwd nchw; of fused kernels
-  // h200-2026-11-22/fused_spread.txt and, along one axis, of an H100 in h100-2026-11-27/spans.txt.
+  // Milliseconds of Conv4N64 fwd nchw on an H200; of fused kernels along one axis on an H100.
   const measured = {
     "implicit-gemm": 0.334,
     "winograd2d-nonfused F(2x2,3x3)": 0.19,
@@ -284,7 +282,7 @@ Deno.test("int8 costs by the words and bytes that it is, padding and passes of i
     );
   const large = "mb64ic256ih28oc256kh3ph1";
   const ratio = time(large, { dtype: "f32" }) / time(large);
-  // 2.07 to 2.31 in bench/results/h200-2026-11-22/int8.jsonl.
+  // 2.07 to 2.31 on an H200.
   assert.ok(ratio > 2 && ratio < 2.4, `${ratio}`);
   // Thirteen channels and sixteen are the same words: what is more is the passes.
   assert.ok(time("mb64ic13ih56oc64kh3ph1") > time("mb64ic16ih56oc64kh3ph1"));

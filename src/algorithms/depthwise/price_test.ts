@@ -19,8 +19,7 @@ Deno.test("depthwiseTime() counts the products of each image of a vector", () =>
 });
 
 Deno.test("depthwiseTime() of few channels innermost is what a device took, whether threads share a run or not", () => {
-  // Microseconds: threads with a run each of bench/results/h200-2026-11-22/few_channels.jsonl, those that share one of
-  // few_sharing.jsonl of h100-2026-11-26, of problems that memory does not bind.
+  // Microseconds: threads with a run each on an H200, those that share one on an H100, of problems that memory does not bind.
   for (
     const [descriptor, op, us] of [
       ["g32mb32ic256ih28oc256kh3ph1", "bwd-data", 79.9],

@@ -2,97 +2,33 @@ import type { DeviceModel } from "./model.ts";
 import { softwareFigures, softwarePolicies } from "./software.ts";
 
 /**
- * An NVIDIA H200, the device that is assumed where none is said.
+ * An NVIDIA H200, the device that is assumed where none is said. Its figures are fitted to times that were measured on an H200, those of
+ * matrix units also on an H100, so that choices count and not the figures themselves: `bench/rivals.sh` measures how much what is
+ * chosen loses to the best.
  *
- * - `rates`, but those of WinRS and `direct`, and `shares.sliced`: fitted to
- *   `bench/results/h200-2026-11-20/variants.jsonl` (`bench/variants.ts`); `bench/planner_check.ts` shows how well. Of `direct`
- *   nothing was measured.
- * - `rates.depthwise`, `depthwiseGradient`, `shares.depthwiseTaps`: `bench/fit_device_model.ts --all --rounds 12 --figures
- *   rates.depthwise,rates.depthwiseGradient,shares.depthwiseTaps bench/results/h200-2026-11-22/networks_first.jsonl`.
- * - `rates.few*`, `shares.few*`, `gradientLoad`, `gradientFar`: by hand, to `bench/results/h200-2026-11-22/few_channels.jsonl`
- *   (`wgconv bench --algorithm depthwise` of first and last layers and small groups).
- * - `times`, `rates.fewGradient`, `shares.transforms`, `policies.tiny`, `costs.dispatch`: by hand, to a calibration's probes, and to
- *   the choices of `rivals_*.jsonl` of 2026-11-23 (docs/performance/planner.md); `policies.short` and `slim`: to a calibration's
- *   probes, checked against `few_rows.jsonl` and `few_columns.jsonl` there.
- * - `shares.singleLoads`: by hand, to eight first layers on an H100 (`halves.txt` 3 of h100-2026-11-26), where 0.716 of the fit below
- *   predicted 1.22 times what they take.
- * - `shares.single`, and of `policies` `sliver`, `flat`, `narrow`: from a fit of all figures to that
- *   day's `networks_splits`, `policies_narrow` and `workspace_any` with `variants.jsonl`, of which only these are kept. What
- *   they choose among the eight policies of each case of `policies_narrow.jsonl` takes 2.2 % longer than the best (geomean).
- * - `shares.linear`, `windows`, `matrices`: `bench/results/h200-2026-11-21/im2win.wgconv.jsonl` and `im2win.parts.jsonl`
- *   (`bench/im2win.ts`), checked by `bench/planner_check.ts bench/results/h200-2026-11-21/im2win.wgconv.jsonl`.
- * - `rates.winrs`, in nhwc: the rates by which the model predicts what kernels alone take in `bench/winrs_sweep.ts 200 nhwc`,
- *   `bench/results/h200-2026-11-28/winrs_sweep.txt`, whose segments began with the smaller ones; a16n9r8's, which was not alone
- *   there, by its choices, a2n1r1's of the two problems of 128 and 256 channels; nested kernels', a8n3r6's and a8n4r5's of
- *   `shorter_winrs.jsonl` there; those of 32 slices by hand, to F3 and F4 of `sets.txt` 5 there and less than F4c64 has, by d29 and d63.
- *   `winrsUneven`: `winrs_sweep.txt` of 2026-11-20.
- *   `winrsAcross.small` is of the probes of two calibrations, whose segments are a tile wide; `large` by as much more as kernels
- *   in nhwc are faster since, and `winrsImages` and `winrsParts`: by hand, to `bench/results/h100-2026-11-28/`
- *   (docs/performance/winrs.md, Nested kernels), the former by as much more as nested kernels and those of 8 slices in nhwc are since.
- * - `warps`, the other `shares.policies`, `shares.packing`: `bench/gemm_policies.ts` (docs/performance/gemm.md, Policies). 8 warps of `large` and `huge` never
- *   keep a multiprocessor busy, so theirs is more than what they reach. `dealtUnevenly` is a guess.
- * - `rates.dot4`: `bench/results/h200-2026-11-22/int8.jsonl`, whose 16 cases are predicted within 8 %.
- * - `shares.unpacking`: by hand, to Conv5's layers in `half_transforms.jsonl` there, whose products take most of the time.
- * - `shares.winrsHalf`: five layers of `winrs_f16.jsonl` and `winrs_f16_half_tile.jsonl` there, 0.82 to 0.93.
- * - `shares.winrsUnits`: by hand, to `bench/winrs_sweep.ts --half 160 nhwc` over `rates.winrs` of then, by which they are
- *   divided since (`winrs.txt` 6 of 2026-11-26), and to what
- *   of its 25 problems that leaves: predicted 0.98 to 1.10 of what was measured, by kernel (geomeans). Of α = 8 and 16 since, to
- *   `winrs_units.txt` of 2026-11-27, on an H100, less 3 %, and a8n4r5 and a8n6r3 such that what is faster on F6 and F8 is taken.
- * - `shares.policies` on matrix units and `depthRows`: f16 at 4096³, `wgconv gemm --backend dawn --policy P
- *   --balance none` (docs/performance/matrix_units.md); of tiles of 96 and 192, and `gatheredRows`, also forward of resnet3x3's
- *   Conv3 to Conv5 at N64 (`trials.txt` of 2026-11-23).
- *   `short` and `flat`: by hand, to twelve layers of few rows (`matrix_few_rows.jsonl` of 2026-11-24).
- *   `192-wide` and `square-96-*`: resnet3x3's layers at N64 and eight products, `matrix_tiles.jsonl` there.
- * - `shares.tapRows`: by hand, to forward of resnet3x3's and vgg16's layers (`tap_rows.txt` of 2026-11-25) and eight layers of
- *   networks.txt (`networks_rows.jsonl` there), and since to what `costs.unitStore` leaves. Since by `banks.txt` of an H100 that day:
- *   `gatheredRows` and these by what rows in different banks gain (1.07 and 1.02 to 1.04 of a loop), of `-deep` those of `large` and
- *   `192-columns` to 15 layers, of the others as much more than what rows of one matrix have; `words` by int8's 8192³. Since by what
- *   those of eight subgroups gain where no load is behind a branch, and `-deep` where places are found once, by what is then left of
- *   `conv_f16_filters.jsonl` and of forced tiles (`filters.txt` there); of tiles but 128x256x96 and 128x192x96 as much more than before
- *   as of these, not measured. Since all by 1.04, what sharing matrices gains forward and backward-data of ten layers (`taps.txt` of 2026-11-26).
- * - `shares.gatheredRows` of 128 bytes: by hand, to five layers on 128x192x64 (`taps.txt` of an H100, 2026-11-26, 7; checked by 9).
- * - `shares.depthRuns`: by hand, to forward of eight of those layers on four tiles, filters packed and as they lie (`filters.txt` of an
- *   H100, 2026-11-25); of 16 bytes an estimate.
- * - `shares.tapRings`: by hand, to backward-filter of some ten layers on each tile, forced, beside what others have of what is
- *   predicted of them there, and of tiles of few rows and of five taps with what `policies` say of them (`taps.txt` of an H100,
- *   2026-11-26); of `96-columns` and `square-96-columns` to texts of theirs since dropped, and of steps of 32 of `192-short`, `384-flat`
- *   and both `160-` as much less as of others.
- * - `shares.words`, `bytes`: by hand, to forty products of int8 that no list had (`unit_ends.txt` of 2026-11-25); of `bytes` `ahead-wide`
- *   to 8192³ and 4096³ `nt` over `ahead-tall` (docs/performance/matrix_units.md).
- * - `shares.narrowLoads`: backward-filter of resnet3x3's four layers at N64 with loads of four halves over the same with eight
- *   (geomean; docs/performance/matrix_units.md).
- * - `shares.singleHalves`: resnet3x3's layers at N64 in nchw over what was predicted of them, eight of fwd and bwd-data, four of
- *   bwd-filter (geomeans; `matrix_conv_f16_nchw.jsonl` of 2026-11-23).
- * - `shares.fewHalves`: stems of networks and layers of 12, 20, 36 channels in nhwc over what was predicted of them, eleven of one
- *   half, four of four (geomeans; `matrix_few_channels.jsonl` of 2026-11-24).
- * - `shares.gatheredWords`: by hand, to 14 layers on up to 24 tiles each (`int8_rows.jsonl` of 2026-11-26), and to 30 of other
- *   networks (`other_layers_int8.jsonl` there).
- * - `sharedBytes`: two workgroups of 24 KiB share a multiprocessor, two of 25 do not (docs/performance/matrix_units.md).
- * - `shares.halfGroups`: 15 layers of groups and few channels in f16 over what was predicted of them, geomeans 0.58 forward, 0.60
- *   backward-data and 0.63 backward-filter (`taps.txt` of an H100, 2026-11-26, 8).
- * - `shares.f16x3`, `flushed`: `tall`, `square` and `large` at 4096³ (`bench/results/h200-2026-11-23/matrix_flush.txt`).
- * - `shares.halves`, `flushed.halves`: by hand, to 28 products of Winograd and 4096³, each tile forced (`drift.txt` of an H100, 2026-11-26):
- *   0.81 to 1.10 of what is predicted, the tiles that are taken 0.94 to 1.08; `192-rows` as `192-columns`.
- * - `transforms.halves`: by hand, to passes of `halves.txt` of 2026-11-26; `halvesText`, and `matrix-wide` of `shares.halves`: by hand, to
- *   what is fastest of 61 cases, and Conv4N32 forward (`tiles.txt` of an H100 that day).
+ * - `rates`, `shares.sliced`: by `bench/variants.ts` and `bench/fit_device_model.ts`, to each algorithm's tiles by themselves on ResNet's
+ *   and VGG's layers. `rates.depthwise*` and `shares.depthwiseTaps`: to the layers of `bench/suites/networks.txt`. `rates.few*`,
+ *   `shares.few*`, `gradientLoad`, `gradientFar`: by hand, to first and last layers and small groups. Of `direct` nothing was measured.
+ * - `rates.winrs` and what else begins with `winrs`: to `bench/winrs_sweep.ts`, which has each kernel alone; by the planner's prices
+ *   these take 0.98 to 1.10 of what is predicted.
+ * - `rates.dot4`: 16 cases of int8, predicted within 8 %.
+ * - `warps`, `shares.policies` of threads, `shares.packing`: `bench/gemm_policies.ts`. 8 warps of `large` and `huge` never keep a
+ *   multiprocessor busy, so theirs is more than what they reach. `dealtUnevenly` is a guess.
+ * - `shares.linear`, `windows`, `matrices`: `bench/im2win.ts`.
+ * - `shares.policies` on matrix units: f16 at 4096³, each tile forced (`wgconv gemm --backend dawn --policy P --balance none`), and
+ *   ResNet's layers of 64 images. `tapRows`, `tapRings`, `gatheredRows`, `depthRuns`: by hand, to ResNet's, VGG's and networks' layers on
+ *   each tile; `depthRuns` of 16 bytes is an estimate.
+ * - `shares.words`, `bytes`, `gatheredWords`: by hand, to some eighty products and layers of int8.
+ * - `narrowLoads`, `singleHalves`, `fewHalves`, `halfGroups`: means of 4 to 15 layers each over what is predicted without.
+ * - `shares.halves`, `flushed.halves`, `transforms.halves`: by hand, to 28 products of Winograd in halves, 0.81 to 1.10 of what is
+ *   predicted, the tiles that are taken 0.94 to 1.08.
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
- * - `rates.slicedStore`, `shares.sliced.flushed`: by hand, to the two `fused_*.jsonl` and `.txt` there; `shares.sliced.policies` to
- *   `addresses.txt` and `fused.jsonl` of 2026-11-24, but for 48x32x8_12x8 and 32x48x8_8x12, which were not measured since: what
- *   they had beside their neighbours before.
- * - `shares.sliced.few`, but for 32x32x4_16x8, and `rowStores.own`: by hand, to 245 forced cases of fifteen
- *   layers of few channels (`own_slices.jsonl` of 2026-11-27); where results are stored in vectors three of four are predicted within 12 %.
- * - `shares.gemv`, `times.loads`: by hand, to some 300 ways to deal eighteen products to threads (`gemv.txt` of an H100, 2026-11-26).
- * - Of `shares.sliced` `stored`, `images` and 64x64x8_8x8d, and `shares.winrsWide`: by hand, to what they gain beside their neighbours
- *   (`wide.txt` of an H100, 2026-11-26); of 2-D tiles in `images` what `scattered` has.
- * - `costs.fill`, `store`: by hand, to the eight policies of each case of `policies_narrow.jsonl` and the six of
- *   `policies_shallow.txt` in `bench/results/h200-2026-11-22`, whose choices take 2.0 % longer than the best (geomean of 29).
- * - `costs.unitStore`: 3.8 to 4.2 us of a wave of tiles, whichever; `gatheredRows`, `tapRows`, and of policies on matrix units `short`,
- *   `96-columns`, `192-rows` and `square-96-rows`: by hand, to what of 270 records that leaves (docs/performance/matrix_units.md, What
- *   tiles take beside their steps).
- * - `warps.loop`, `policies.large`, `huge`: 2048³ and 256 x 256 x 65536 by splits, and 57 products (docs/performance/gemm.md, Half
- *   waves); `packing.narrow`: nine products there.
- * - `costs.storeAgain`: 3.9 us of a tile whose step of 16 takes 0.39 us (`matrix_stored.txt` of 2026-11-24).
- * - `costs`: 25 T multiply-adds a second against 1.5 T elements moved, some in the cache, and 2 µs a dispatch.
+ * - `shares.sliced.few`: by hand, to 245 cases of fifteen layers of few channels, three of four within 12 %.
+ * - `shares.gemv`, `times.loads`: by hand, to some 300 ways to deal eighteen products to threads.
+ * - `sharedBytes`: two workgroups of 24 KiB share a multiprocessor, two of 25 do not.
+ * - `times`, `costs`: by hand, to probes of a calibration. `costs.unitStore` is 3.8 to 4.2 us of a wave of tiles on matrix units,
+ *   whichever; `costs.storeAgain` 3.9 us of a tile whose step of 16 takes 0.39 us; `costs.element` 25 T multiply-adds a second against
+ *   1.5 T elements moved, some in the cache; `costs.dispatch` 2 µs.
  */
 export const H200: DeviceModel = {
   name: "NVIDIA H200",

@@ -51,7 +51,7 @@ const LAVAPIPE: OwnFigures = {
   scattered: 0.6,
 };
 
-/** SwiftShader (chromium's, Subzero) on the same, likewise; of sliced products nothing was fitted but that they are slow. `gathered` and `strewn`: by hand, to three runs of 2026-11-23, as `depthwiseGradient` to four problems. */
+/** SwiftShader (chromium's, Subzero) on the same, likewise; of sliced products nothing was fitted but that they are slow. `gathered` and `strewn`: by hand, to three runs, as `depthwiseGradient` to four problems. */
 const SWIFTSHADER: OwnFigures = {
   rates: {
     packed: 0.00105,
@@ -78,7 +78,7 @@ const SWIFTSHADER: OwnFigures = {
   scattered: 1,
 };
 
-/** A matrix times vectors, by hand, to some thirty products on lavapipe (`gemv.txt` of an H100, 2026-11-26, 5), whose main loop took up to four times as long as it should. */
+/** A matrix times vectors, by hand, to some thirty products on lavapipe, whose main loop took up to four times as long as it should. */
 const CPU_GEMV: DeviceShares["gemv"] = { products: 0.6, apart: 0.06, draw: 2, short: 1 };
 
 /**

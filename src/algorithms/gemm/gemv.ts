@@ -142,7 +142,7 @@ function powerFrom(count: number): number {
 /**
  * Ways to deal a product to threads. Where the matrix lies along the depth one: few vectors want all of a workgroup on one place, more
  * of them several places for each load of theirs. Else tiles of several widths, the widest first; of a single vector as many threads as
- * there may be, so that enough is on its way without splits (docs/performance/gemm.md). On a CPU, which runs the threads of a workgroup
+ * there may be, so that enough is on its way without splits. On a CPU, which runs the threads of a workgroup
  * one after the other up to each barrier, none share a place if there are places for all.
  */
 export function gemvThreads(

@@ -68,7 +68,7 @@ export function operandShapes(
 }
 
 /**
- * What the main loop gains by a packed operand, as a share of its time (docs/performance/gemm.md): stores across a
+ * What the main loop gains by a packed operand, as a share of its time: stores across a
  * tile of A, and loads of single elements, cost it that much. Tiles of matrix units lie as their operands do.
  */
 function packingGain(

@@ -8,8 +8,8 @@ const BANDED_DEPTH = 2048;
 /**
  * Rows of tiles of a band, in which workgroups go over the results: the tiles of a wave are about as many elements high as wide, so
  * that its operands are read least often. 0 for all rows, where these or columns are few. On an H200 8192³ gains 1 to 4 % on matrix
- * units, 32768 x 2048 x 2048 16 % in f16 and 23 % in int8 (docs/performance/matrix_units.md); in f32 threads gain 0.6 % where both
- * are many and the depth is long (-0.4 to 2.2), and lose up to 1 % of short ones and 2 % of few tiles (docs/performance/gemm.md).
+ * units, 32768 x 2048 x 2048 16 % in f16 and 23 % in int8; in f32 threads gain 0.6 % where both are many and the depth is long
+ * (-0.4 to 2.2), and lose up to 1 % of short ones and 2 % of few tiles.
  */
 export function bandOfTiles(
   device: DeviceModel,

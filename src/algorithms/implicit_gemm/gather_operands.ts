@@ -128,7 +128,7 @@ function gathered(
   const walkOf = ({ depth }: TilePolicy): GatherWalk => {
     if (row !== undefined) return row;
     const whole = tapDepth(channels, depth) % depth === 0;
-    // Along places one tap a step, although there is but one, is measured faster or alike (`one_tap.jsonl`).
+    // Along places one tap a step, although there is but one, is as fast or faster on an H200.
     if (taps === 1 && (b.along === "depth" || !whole)) return "point";
     return whole ? "tap" : "linear";
   };

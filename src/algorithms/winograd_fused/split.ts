@@ -49,9 +49,7 @@ export function productBlocks(
   }, policy);
 }
 
-/**
- * Slices whose loop takes 3 to 9 % longer where spans go over blocks, since it moves 26 registers more a step, in nhwc and nchw (docs/performance/winograd.md).
- */
+/** Slices whose loop takes 3 to 9 % longer on an H100 where spans go over blocks, since it moves 26 registers more a step, in nhwc and nchw. */
 const SLOW_SLICES = 6;
 /** Spans above which their first steps may exceed 32 bits. */
 const MOST_SPANS = 65_535;

@@ -61,7 +61,7 @@ export interface RowAxis {
   readonly padding: number;
 }
 
-/** Share of tiles that joined rows must leave for what they cost a tile (docs/performance/winograd.md, Joined rows). */
+/** Share of tiles that joined rows must leave for what they cost a tile. */
 const WORTH_JOINING = 0.98;
 
 /**

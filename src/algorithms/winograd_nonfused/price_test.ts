@@ -4,7 +4,7 @@ import { request } from "../../../tests/plan_request.ts";
 import { nonfusedTime } from "./math.ts";
 
 Deno.test("nonfusedTime() of one image is what an H200 took: large transforms take longer, however little they move", () => {
-  // Milliseconds of bench/results/h200-2026-11-23/rivals_third3.jsonl.
+  // Milliseconds measured on an H200.
   const problem = parseDescriptor("mb1ic64ih56oc64kh3ph1", "fwd");
   for (
     const [tile, ms] of [

@@ -48,7 +48,7 @@ Deno.test("transformed data of f16 takes half the bytes where that is asked for,
       const whole = planConv(request({ ...free, splits: 1, dtype: "f32" })).workspaceBytes;
       const half = planConv(request(asked)).workspaceBytes;
       assert.equal(half, whole / 2, `${op} ${layout}`);
-      // An H200 takes 1.2 to 1.6 times as long (docs/performance/half.md).
+      // An H200 takes 1.2 to 1.6 times as long.
       const thin = { ...parseDescriptor("mb32ic64ih56oc64kh3ph1"), op };
       const time = (halfTransforms: boolean) => {
         const named = request({ ...free, problem: thin, variant: { halfTransforms } });

@@ -74,7 +74,7 @@ const TIME_SLACK = 1.022;
 const BUCKET_SLACK = 1.1;
 /** Products of a kernel's longest sum, and of one's whose slices are in sets, of which the MARE else is above that of Ω8(3,6) alone (docs/accuracy.md). */
 const LONGEST_SUM = { whole: 2048, sets: 1536 };
-/** Of the tiles of a pair with a nested kernel at least so much is ∇Y: others were slower than kernels along one axis (docs/performance/winrs.md). */
+/** Of the tiles of a pair with a nested kernel at least so much is ∇Y: others are slower than kernels along one axis. */
 const NESTED_FILLED = 0.9;
 /** Rows of segments are even, or the last is so high, or lower, as a share of the others: what it has room in is left of their last round. */
 const LAST_SHARES = [3 / 4, 1 / 2, 1 / 3, 1 / 4];

@@ -43,7 +43,7 @@ export function mayTakeHalf(request: PlanRequest, omega: Omega): boolean {
 
 /**
  * Whether a kernel may be chosen, and not by its name alone: in f16 nested ones were not measured, and where channels do not lie
- * innermost sets of slices take too long, for which threads load more (docs/performance/winrs.md, Slices in two kernels).
+ * innermost sets of slices take too long, for which threads load more.
  */
 export function isWeighed(request: PlanRequest, omega: Omega): boolean {
   return isHalf(request)

@@ -130,7 +130,7 @@ export function targetBytes(request: PlanRequest): number {
 
 /**
  * As many launches as a kernel of one set of slices takes beside its steps: on an H200 problems of 0.1 to 0.7 ms took some 20 us longer
- * for each than kernels of all slices let expect (docs/performance/winrs.md, Slices in two kernels).
+ * for each than kernels of all slices let expect.
  */
 const SET_LAUNCHES = 8;
 

@@ -9,7 +9,7 @@ const ROUNDS = 400;
 /** Bytes that are copied: with their copies more than any cache holds; on a CPU less. */
 const COPIED = 128 << 20;
 const COPIED_SOFTWARE = 16 << 20;
-/** What a copy moves on an H200, in TB/s (docs/performance/method.md). */
+/** What a copy moves on an H200, in TB/s. */
 const H200_COPY = 4.3;
 
 /** So many workgroups of {@linkcode busyKernel}. */

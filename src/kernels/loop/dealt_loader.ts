@@ -15,8 +15,7 @@ import type { FilledTile } from "./workgroup_tile.ts";
  * Whether a multiprocessor of an H200 runs a workgroup of so many threads on matrix units alone, for want of registers for two. Compilers
  * move its loads to what alone needs them, behind a branch or a barrier, where all wait for them: 1.02 to 1.03 times as fast is then a
  * load that every thread has, stored again where it is its first one, and 1.04 to 1.2 times loads that no compiler moves. Where
- * another workgroup multiplies meanwhile these are 0.95 to 0.97 and 0.9 to 0.98 (docs/performance/matrix_units.md, Loads behind a branch,
- * Loads of rings).
+ * another workgroup multiplies meanwhile these are 0.95 to 0.97 and 0.9 to 0.98.
  */
 export function runsAlone(threads: number): boolean {
   return threads >= 256;

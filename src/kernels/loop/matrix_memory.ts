@@ -69,7 +69,7 @@ export function collectsAhead({ depth, matrix }: Pick<TilePolicy, "depth" | "mat
 /**
  * Lays out workgroup memory. Sums pass through what the tiles take, where those are vectors of as many bytes and nothing of
  * them is needed meanwhile: two workgroups that take 24 KiB each run side by side on a multiprocessor of an H200, larger
- * ones do not (docs/performance/matrix_units.md).
+ * ones do not.
  *
  * Steps of one matrix's depth, whose matrices are many to their barriers, collect the next ones ahead, in twice the tiles; not
  * where sums move on every few steps but by rounds, since registers then hold neither (28.9 ms for 0.9 at 4096³ on an H200).

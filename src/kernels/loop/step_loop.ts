@@ -136,7 +136,7 @@ export interface StepSpans {
   readonly next: string;
 }
 
-/** Workgroups whose number of steps a text of their own knows: of a loop that does not a compiler makes less (docs/performance/matrix_units.md). */
+/** Workgroups whose number of steps a text of their own knows: of a loop that does not a compiler makes less. */
 export interface StepsAlone {
   /** WGSL of whether a workgroup is one of them. */
   readonly when: string;

@@ -12,7 +12,7 @@ export interface ThreadGrid {
 /**
  * Declares `{prefix}x` and `{prefix}y`, the place of a thread on the grid: neighbours lie one below the other, and such pairs side
  * by side, as in CUTLASS's `RowMajorInterleaved<2>`. An NVIDIA GPU brings vectors of four to half a warp at once where each thread
- * wants what its neighbour does, or what the next but one does, and to a quarter where not (docs/performance/gemm.md): here a row
+ * wants what its neighbour does, or what the next but one does, and to a quarter where not: here a row
  * is the next but one's, a column the neighbour's. Of up to two columns that holds row by row, and an odd number of rows (of a warp,
  * or of the grid where there are none) lies so too.
  */

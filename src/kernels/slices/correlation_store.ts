@@ -20,7 +20,7 @@ interface Value {
  * @param adding Whether a bucket already holds a part: `always` for a second kernel on the first one's buckets,
  *   `again` where the loop stores its sums in parts.
  * @param early Whether all that is there is loaded before the first is stored, or each load waits for the store before it: on matrix
- *   units 1.01 to 1.03 times as fast, but of threads 0.97 to 1.00, whose registers are full (docs/performance/winrs.md).
+ *   units 1.01 to 1.03 times as fast, but of threads 0.97 to 1.00, whose registers are full.
  */
 export function correlationStore(
   module: ModuleBuilder,

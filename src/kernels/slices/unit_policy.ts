@@ -35,7 +35,7 @@ export function unitSets(slices: number): number {
 
 /**
  * How many steps a loop's text holds for patches of up to α columns. Those of α = 16 take 24 KB each and of α = 8 less: of the eight that
- * a compiler writes out the instruction cache holds one and two (docs/performance/winrs.md).
+ * a compiler writes out the instruction cache holds one and two.
  */
 function stepsWritten(alpha: number): UnitSlicePolicy["written"] {
   return alpha <= 4 ? undefined : alpha <= 8 ? 2 : 1;
