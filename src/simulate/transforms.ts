@@ -1,6 +1,6 @@
 import { appliedMatrix, type TransformName } from "../winograd/counts.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
-import type { Term } from "../winograd/program.ts";
+import type { LinearProgram, Term } from "../winograd/program.ts";
 import type { WinogradTransform } from "../winograd/transform.ts";
 
 /**
@@ -34,12 +34,16 @@ export function tileTransforms(axes: readonly WinogradTransform[]): TileTransfor
   const known = cache.get(key);
   if (known !== undefined) return known;
   const both = (name: TransformName) => ({
-    rounded: nested(axes.map((axis) => lineTransform(axis, name, true))),
-    exact: nested(axes.map((axis) => lineTransform(axis, name, false))),
+    rounded: nested(axes.map((axis) => lineTransform(programOf(axis, name), true))),
+    exact: nested(axes.map((axis) => lineTransform(programOf(axis, name), false))),
   });
   const made = { input: both("input"), filter: both("filter"), output: both("output") };
   cache.set(key, made);
   return made;
+}
+
+function programOf(axis: WinogradTransform, name: TransformName): LinearProgram {
+  return linearProgram(appliedMatrix(axis, name));
 }
 
 /** A transform along one axis: of `inputs` values `step` apart to `outputs` values `step` apart. */
@@ -49,12 +53,11 @@ interface LineTransform {
   apply(from: Float64Array, start: number, to: Float64Array, end: number, step: number): void;
 }
 
-function lineTransform(
-  transform: WinogradTransform,
-  name: TransformName,
+/** Evaluates a program in doubles, or in f32: each step rounded once as a fused multiply-add, on constants in f32. */
+export function lineTransform(
+  { inputs, outputs, steps, results }: LinearProgram,
   rounded: boolean,
 ): LineTransform {
-  const { inputs, outputs, steps, results } = linearProgram(appliedMatrix(transform, name));
   // Decided at each step: a function that is handed in would be called a million times where V8 has an instruction.
   const round = (value: number) => rounded ? Math.fround(value) : value;
   const factor = (term: Term | undefined) => term ? round(term.factor.valueOf()) : 0;

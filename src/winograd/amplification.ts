@@ -44,7 +44,7 @@ export function halfError(axes: readonly WinogradTransform[]): number {
 const QUADS_ERROR = 1.16e-4;
 
 /**
- * The same of transformed data and products in quads: within a tenth of `bench/winograd_half.ts` with 64 channels.
+ * The same of transformed data and products in quads: within a tenth of what simulations of 64 channels show.
  */
 export function quadsError(axes: readonly WinogradTransform[]): number {
   return meanAmplification(axes) * QUADS_ERROR;

@@ -6,7 +6,7 @@ import { BACKENDS } from "../gpu/provider.ts";
 import { openValidator } from "../gpu/validate.ts";
 import type { Kernel } from "../kernels/kernel.ts";
 import { f32Literal } from "./program_text.ts";
-import { inF32 } from "../../bench/simulated_tiles.ts";
+import { lineTransform } from "../simulate/transforms.ts";
 import { winogradTransform } from "./transform.ts";
 
 /** The program's steps in exact arithmetic on every basis vector: the matrix it computes. */
@@ -149,7 +149,10 @@ Deno.test("text() computes what the steps do", () => {
       values[target!] = evaluate(expression!, values);
     }
     const got = outputs.map((output) => evaluate(output, values));
-    assert.deepEqual(got, [...inF32(program)(names.map((name) => values[name]!))]);
+    const inF32 = lineTransform(program, true);
+    const expected = new Float64Array(inF32.outputs);
+    inF32.apply(Float64Array.from(names, (name) => values[name]!), 0, expected, 0, 1);
+    assert.deepEqual(got, [...expected]);
   }
 });
 

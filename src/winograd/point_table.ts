@@ -2,7 +2,6 @@
  * Points of interpolation by α = n + r − 1, "±p" being p and −p: those with the least simulated error of all sets
  * of 0, ∞ and pairs of ±{1/4, 1/3, 1/2, 2/3, 3/4, 1, 4/3, 3/2, 2, 3, 4}, over all F(n,r) of one α; of sets within
  * 4 % the one with the fewest instructions. No F(n,r) would gain a quarter by points of its own.
- * `deno run -A bench/winograd_points.ts search`
  */
 export const POINTS: Readonly<Record<number, string>> = {
   3: "0 1 inf",

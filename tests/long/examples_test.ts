@@ -54,11 +54,6 @@ Deno.test("examples refuse wrong options in a sentence, before any work", async 
     ["train.ts", ["--svg", "no/x.svg"], /^Cannot train: --svg is no\/x.svg, but there is no dir/],
     ["train.ts", ["--digits", "none.npz"], /^Cannot train: no digits can be read: .*none\.npz/],
     ["web/build.ts", ["--serve", "x"], /^Cannot build: --serve is "x", expected a whole number/],
-    [
-      "../bench/training_step.ts",
-      ["--steps", "foo"],
-      /^Cannot measure: --steps is "foo", expected/,
-    ],
   ];
   const all = refused.map(async ([script, args, sentence]) => {
     const { code, stdout, stderr } = await deno(["run", "-A", `${EXAMPLES}${script}`, ...args]);

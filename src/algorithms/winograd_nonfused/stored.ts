@@ -7,7 +7,7 @@ import type { PlanRequest } from "../request.ts";
 /**
  * Relative L2 errors of f16 results over those of direct sums, where transformed data and products are quads: of an axis'
  * tile by itself, and on two axes. The largest of normal, uniform11 and uniform01 data and of sizes from 1e-3 to 1e3.
- * `deno run -A bench/winograd_half.ts` (docs/accuracy.md, Convolutions in f16)
+ * Simulated, with exact transforms and sums.
  */
 const HALF_ERRORS: Readonly<Record<string, readonly [alone: number, squared: number]>> = {
   "F(2,2)": [1.34, 1.51],

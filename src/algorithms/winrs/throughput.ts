@@ -27,20 +27,3 @@ export function throughputOf(table: ThroughputTable): (omega: Omega) => number {
     throw new RangeError(`Cannot choose WinRS kernels: the throughput of ${name} is ${rate}`);
   };
 }
-
-/**
- * The table that lines of `bench/winrs_sweep.ts` hold; others are passed over.
- *
- * @throws {SyntaxError} if a line that begins as a record is no JSON.
- */
-export function throughputTable(lines: string): ThroughputTable {
-  const table: Record<string, number> = {};
-  for (const line of lines.split("\n").filter((text) => text.startsWith("{"))) {
-    const record: unknown = JSON.parse(line);
-    if (typeof record !== "object" || record === null) continue;
-    const { kind, algorithm, kernel, gflops } = record as Readonly<Record<string, unknown>>;
-    if (kind !== "tuning" || algorithm !== "winrs") continue;
-    if (typeof kernel === "string" && typeof gflops === "number") table[kernel] = gflops / 1000;
-  }
-  return table;
-}

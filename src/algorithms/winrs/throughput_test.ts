@@ -1,19 +1,7 @@
 import assert from "#assert";
 import { H200 } from "../device/h200.ts";
 import { omegaName, OMEGAS, parseOmega } from "./omega.ts";
-import { throughputOf, throughputTable } from "./throughput.ts";
-
-Deno.test("throughputTable() takes the sweep's records and passes over everything else", () => {
-  const record = { kind: "tuning", algorithm: "winrs", kernel: "a8n3r6", gflops: 61_500 };
-  const lines = [
-    "one\tF3c64\talone",
-    JSON.stringify(record),
-    JSON.stringify({ ...record, kernel: "a4n3r2", gflops: 40_000 }),
-    JSON.stringify({ ...record, algorithm: "implicit-gemm", kernel: "wide" }),
-    "",
-  ];
-  assert.deepEqual(throughputTable(lines.join("\n")), { a8n3r6: 61.5, a4n3r2: 40 });
-});
+import { throughputOf } from "./throughput.ts";
 
 Deno.test("throughputOf() gives the table's rate and refuses one that is missing or not positive", () => {
   const rate = throughputOf({ a8n3r6: 61.5, a4n3r2: 0 });

@@ -6,7 +6,7 @@ export interface Ceilings {
   readonly bandwidth?: number;
 }
 
-/** What was measured: GFLOP/s from registers alone by dtype (`bench/ceilings.ts`), and GB/s of a copy. */
+/** What was measured: GFLOP/s of multiply-adds from registers alone by dtype, and GB/s of a copy. */
 const DEVICES: ReadonlyMap<string, { bandwidth: number; peak: ReadonlyMap<string, number> }> =
   new Map([
     ["NVIDIA H200", {
