@@ -1,6 +1,5 @@
-import { logDomain } from "../../src/report/charts/axes.ts";
+import { logDomain, logEncoding } from "../../src/report/charts/axes.ts";
 import { renderFile } from "../../src/report/charts/render.ts";
-import { logEncoding } from "../../src/report/charts/scatter.ts";
 import { colourScale } from "../../src/report/charts/theme.ts";
 
 /** A point of a run's curve. */

@@ -46,9 +46,8 @@ A word of --only is an operation, provider, algorithm, dtype, math, layout, verd
 other is a part of names or descriptors. Words of one kind are alternatives, kinds add up.
 
 The page begins with a headline and failures; speed-ups over --baseline (a peer, where the records
-have one), throughput, speed against error where there are several precisions, rooflines, workspace
-and errors follow as charts, then how each provider measured, and every case. It is one file without
-scripts.
+have one), rooflines and errors follow as charts, speed and error side by side where there are several
+precisions, how each provider measured, and every case. It is one file without scripts.
 An H200's ceilings are known to the roofline, without tensor cores; --peak-tflops and --bandwidth say
 those of other devices.
 

@@ -8,8 +8,6 @@ import type { ReadCase } from "./record_schema.ts";
 export interface CaseFigures {
   /** The case's short name. */
   readonly label: string;
-  /** The name without its batch: `Conv2` of `Conv2N64`. */
-  readonly layer: string;
   readonly batch: number;
   /** Of the direct algorithm. */
   readonly flops: number | null;
@@ -43,14 +41,13 @@ export function caseFigures(record: ReadCase): CaseFigures {
   if (problem === null) {
     const { flops } = record;
     const gflops = rate(record, flops);
-    return { label, layer: label, batch: 1, flops, bytes: null, accumulation: null, gflops };
+    return { label, batch: 1, flops, bytes: null, accumulation: null, gflops };
   }
   if ("gemm" in problem) {
     const { m, n, k, batch } = problem.gemm;
     const flops = gemmFlops(problem.gemm);
     return {
       label,
-      layer: label.replace(/ x\d+$/, ""),
       batch,
       flops,
       bytes: batch * (operand * (m * k + k * n) + result * m * n),
@@ -62,18 +59,12 @@ export function caseFigures(record: ReadCase): CaseFigures {
   const flops = directFlops(conv);
   return {
     label,
-    layer: conv.name ? withoutBatch(conv.name, conv.batch) : label.replace(/mb\d+/, ""),
     batch: conv.batch,
     flops,
     bytes: tensorBytes(conv, operand, result),
     accumulation: accumulationLength(conv),
     gflops: rate(record, flops),
   };
-}
-
-function withoutBatch(name: string, batch: number): string {
-  const suffix = new RegExp(`[ _-]?(N|mb|b)${batch}$`, "i");
-  return name.replace(suffix, "") || name;
 }
 
 function rate({ time_ms: time, gflops }: ReadCase, flops: number | null): number | null {

@@ -9,7 +9,6 @@ const figures = (changes: Record<string, unknown>) =>
 Deno.test("caseFigures() derives a convolution's from its descriptor", () => {
   assert.deepEqual(figures({ time_ms: timeOf(2), gflops: 77 }), {
     label: "LayerN2",
-    layer: "Layer",
     batch: 2,
     flops: 2 * 2 * 4 * 64 * 36,
     bytes: 4 * (2 * 4 * 64 + 4 * 4 * 9 + 2 * 4 * 64),
@@ -18,15 +17,13 @@ Deno.test("caseFigures() derives a convolution's from its descriptor", () => {
   });
   const filter = figures({ op: "bwd-filter", problem: "mb3ic4ih8oc4kh3" });
   assert.equal(filter.accumulation, 3 * 36);
-  assert.equal(filter.layer, "ic4ih8oc4oh6kh3");
-  assert.equal(figures({ problem: 'mb3ic4ih8oc4kh3n"N3"' }).layer, "N3");
 });
 
 Deno.test("caseFigures() derives a product's by dtype, and takes the record's word for the rest", () => {
   const gemm = figures({ op: "gemm", problem: "4 5 6 t n x3", dtype: "i8" });
   assert.equal(gemm.flops, 2 * 3 * 4 * 5 * 6);
   assert.equal(gemm.bytes, 3 * (24 + 30 + 4 * 20));
-  assert.deepEqual([gemm.layer, gemm.batch, gemm.accumulation], ["4 5 6 t n", 3, 6]);
+  assert.deepEqual([gemm.batch, gemm.accumulation], [3, 6]);
   const unknown = figures({ op: "fft", problem: "8x8", flops: 5e6, time_ms: null, gflops: 3 });
   assert.deepEqual([unknown.label, unknown.flops, unknown.bytes, unknown.gflops], [
     "8x8",

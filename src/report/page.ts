@@ -1,12 +1,10 @@
 import { dtypeText } from "./case_key.ts";
 import { caseLabel, seriesLabel } from "./case_label.ts";
 import type { CaseColumnName } from "./case_columns.ts";
-import { throughputCharts, workspaceCharts } from "./charts/bars.ts";
 import type { Ceilings } from "./charts/device_ceilings.ts";
-import { accumulationCharts, errorHistograms } from "./charts/errors.ts";
+import { errorHistograms } from "./charts/errors.ts";
 import { chartPoints, distinct, type Point, seriesOf } from "./charts/points.ts";
 import { renderCharts } from "./charts/render.ts";
-import { precisionCharts } from "./charts/precision.ts";
 import { rooflineCharts } from "./charts/roofline.ts";
 import { CHANGE_COLOURS, speedupChart } from "./charts/speedup.ts";
 import { type Chart, colourScale, shapeSign } from "./charts/theme.ts";
@@ -17,7 +15,7 @@ import { formatError, formatGflops } from "./format.ts";
 import { PAGE_STYLE } from "./page_style.ts";
 import type { RecordSet } from "./read_records.ts";
 import type { ReadCase, ReadEnvironment } from "./record_schema.ts";
-import { type Precisions, precisionsOf, type SpeedAndError } from "./precisions.ts";
+import { precisionNote, type Precisions, precisionsOf, type SpeedAndError } from "./precisions.ts";
 import { recordTable } from "./record_table.ts";
 import { NOISE_MADS, USUAL_MARGIN } from "./speed_change.ts";
 import { type Speedups, speedupsOf, usualBaselines } from "./speedups.ts";
@@ -40,8 +38,6 @@ interface Section {
   readonly key: string;
   /** What is true of all its charts. */
   readonly note?: string;
-  /** HTML below the charts. */
-  readonly below?: string;
 }
 
 /** Columns of the table of all cases: what a reader looks for first, names of kernels last. */
@@ -90,6 +86,7 @@ export async function reportPage(records: RecordSet, options: PageOptions): Prom
       ? [`<p>No case of another provider meets one of ${text(baselines.join(", "))}.</p>`]
       : [],
     ...sections.map((section) => figures(section, drawn)),
+    precisionTables(precisionsOf(points)),
     measured(cases, records.environments),
     everyCase(cases),
   ];
@@ -119,9 +116,7 @@ function sectionsOf(
   ceilings: Ceilings,
 ): Section[] {
   const series = seriesOf(points);
-  const precisions = precisionsOf(points);
   const key = seriesKey(series);
-  const shapes = key + shapeKey(points);
   const meanings: Readonly<Record<string, string>> = {
     same: `same: within ${100 * USUAL_MARGIN} % or the noise`,
     ambiguous: "ambiguous: the samples do not tell",
@@ -136,37 +131,14 @@ function sectionsOf(
       note: `Throughput of the best of each. ${NOISE}`,
     },
     {
-      title: "Throughput",
-      charts: throughputCharts(points, series),
-      key,
-      note: `Direct flops over median time; of several layouts and kernels the fastest. ${NOISE}`,
-    },
-    {
-      title: "Speed against error",
-      charts: precisionCharts(precisions),
-      key: "",
-      note:
-        "Left is more exact, up is faster. Large: a provider's precision, the geometric mean of its " +
-        "throughputs and its median error; small: its cases, of several layouts and kernels the fastest that was " +
-        "checked and is right. Colours are providers, shapes precisions.",
-      below: precisions.map(precisionTable).join(""),
-    },
-    {
       title: "Roofline",
       charts: rooflineCharts(points, series, ceilings),
-      key: shapes,
-    },
-    {
-      title: "Workspace",
-      charts: workspaceCharts(points, series),
-      key,
-      note: "Bytes beyond inputs and output, of the record that the throughput is of. " +
-        "No bar: none, or not recorded.",
+      key: key + shapeKey(points),
     },
     {
       title: "Accuracy",
-      charts: [...errorHistograms(points, series), ...accumulationCharts(points, series)],
-      key: shapes,
+      charts: errorHistograms(points, series),
+      key,
     },
   ];
 }
@@ -186,7 +158,7 @@ function keyItem(name: string, colour: string): string {
 }
 
 /** A section; takes its drawings from the front. */
-function figures({ title, charts, key, note, below = "" }: Section, drawn: string[]): string {
+function figures({ title, charts, key, note }: Section, drawn: string[]): string {
   const shown = drawn.splice(0, charts.length).map((drawing, i) => {
     const { title, caption } = charts[i]!;
     const said = caption === "" ? "" : `<figcaption>${text(caption)}</figcaption>\n`;
@@ -196,11 +168,19 @@ function figures({ title, charts, key, note, below = "" }: Section, drawn: strin
     note === undefined ? "" : `<p class="note">${text(note)}</p>\n`
   }` +
     (key === "" ? "" : `<ul class="key">${key}</ul>\n`) +
-    `<div class="figures">\n${shown.join("\n")}\n</div>\n${below}</section>`;
+    `<div class="figures">\n${shown.join("\n")}\n</div>\n</section>`;
 }
 
 /** Throughput and error of every series, side by side: in a row what is usual, and a row a case. */
-function precisionTable({ facet, labels, series }: Precisions): string {
+function precisionTables(all: readonly Precisions[]): string {
+  if (all.length === 0) return "";
+  return `<section>\n${heading("Speed against error")}\n${
+    all.map(precisionTable).join("\n")
+  }\n</section>`;
+}
+
+function precisionTable(precisions: Precisions): string {
+  const { facet, labels, series } = precisions;
   const cell = (figures?: SpeedAndError) =>
     figures === undefined ? "-" : `${formatGflops(figures.gflops)}, ${formatError(figures.error)}`;
   const columns = [
@@ -213,9 +193,9 @@ function precisionTable({ facet, labels, series }: Precisions): string {
   ]);
   const usual = ["geometric mean, median", ...series.map(({ usual }) => cell(usual))];
   const open = rows.length <= SHOWN_CASES ? " open" : "";
-  return `<details${open}>\n<summary>Side by side, ${
-    text(facet)
-  }: throughput, relative L2 error</summary>\n${table(columns, [usual, ...rows])}\n</details>\n`;
+  return `<details${open}>\n<summary>Throughput and relative L2 error, ${text(facet)}</summary>\n` +
+    `<p class="note">${text(precisionNote(precisions))}</p>\n` +
+    `${table(columns, [usual, ...rows])}\n</details>`;
 }
 
 /** A heading that addresses may point at. */

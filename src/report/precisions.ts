@@ -123,3 +123,14 @@ function usualOf(cases: readonly SpeedAndError[]): SpeedAndError {
     error: median(cases.map(({ error }) => error)),
   };
 }
+
+/** Which cases a table of precisions is of. */
+export function precisionNote({ labels, shared, others, unchecked }: Precisions): string {
+  const cases = labels.size === 1 ? "the one case" : `the ${labels.size} cases`;
+  return [
+    shared
+      ? `Over ${cases} that every series has${others > 0 ? `, ${others} more left out` : ""}.`
+      : "No case is common to all: each series is of its own cases.",
+    ...(unchecked.length === 0 ? [] : [`Without errors, and not here: ${unchecked.join(", ")}.`]),
+  ].join(" ");
+}

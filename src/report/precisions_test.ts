@@ -1,8 +1,7 @@
 import assert from "#assert";
 import { caseFields, timeOf } from "../../tests/support/test_records.ts";
 import { chartPoints } from "./charts/points.ts";
-import { precisionCharts } from "./charts/precision.ts";
-import { precisionsOf } from "./precisions.ts";
+import { precisionNote, precisionsOf } from "./precisions.ts";
 import { CaseSchema, readRecord } from "./record_schema.ts";
 
 const PRODUCTS = ["256 256 256", "512 512 512", "1024 1024 1024"];
@@ -49,7 +48,7 @@ Deno.test("precisionsOf() says where series share no case, and which have no err
   assert.deepEqual(found!.series.map(({ cases }) => cases.size), [1, 1]);
   assert.deepEqual(found!.unchecked, ["wgconv f16"]);
   assert.equal(
-    precisionCharts([found!])[0]!.caption,
+    precisionNote(found!),
     "No case is common to all: each series is of its own cases. Without errors, and not here: wgconv f16.",
   );
 });
@@ -79,19 +78,4 @@ Deno.test("precisionsOf() names what operands are, how they are multiplied and s
     "wgconv f16 summed in f16",
     "wgconv f16 cold",
   ]);
-});
-
-Deno.test("exact results have a place of their own, and are said", () => {
-  const f64 = [0, 1].map((at) => product(at, 8, at === 0 ? 0 : 1e-16, { dtype: "f64" }));
-  const found = precisions(...f64, ...tf32);
-  assert.equal(found[0]!.series[0]!.usual.error, 5e-17);
-  const [chart] = precisionCharts(found);
-  assert.equal(
-    chart!.caption,
-    "Over the 2 cases that every series has. wgconv f64 is exact in 1 of 2.",
-  );
-  assert.match(JSON.stringify(chart!.spec), /"name":"errorLabels","value":\{[^}]*:"0"/);
-  const exact = precisions(product(0, 1, 0), product(0, 1, 0, { dtype: "f64" }));
-  assert.equal(exact.length, 1);
-  assert.deepEqual(precisionCharts(exact), []);
 });

@@ -140,23 +140,6 @@ if (chromium !== undefined) {
       for (const scheme of ["light", "dark"] as const) {
         await page.look(width, scheme);
         assert.deepEqual(await flaws(page), [], `${width} pixels`);
-        const names = await page.evaluate(`(() => {
-          const svg = document.querySelector("#speed-against-error").parentElement.querySelector("svg");
-          return [...svg.querySelectorAll(".mark-text.role-mark text")].map((text) =>
-            text.textContent + " " + getComputedStyle(text).fill).sort();
-        })()`) as string[];
-        const ink = scheme === "light" ? "rgb(29, 33, 38)" : "rgb(228, 230, 234)";
-        assert.deepEqual(names, [
-          `a provider of a long name f16 ${ink}`,
-          `cudnn f16 ${ink}`,
-          `cudnn f32 ${ink}`,
-          `cudnn tf32 ${ink}`,
-          `wgconv f16 ${ink}`,
-          `wgconv f16 summed in f16 ${ink}`,
-          `wgconv f16x3 ${ink}`,
-          `wgconv f32 ${ink}`,
-          `wgconv f64 ${ink}`,
-        ]);
       }
     }
   });
@@ -171,16 +154,16 @@ if (chromium !== undefined) {
       workspace_bytes: 700_000,
     };
     const right = { algorithm: "direct", workspace_bytes: 0, accuracy: undefined };
-    const failing: [Changes[], charts: string[]][] = [
-      [[wrong], []],
-      [[{ ...wrong, verdict: "error", time_ms: null }], []],
-      [[
+    const failing: Changes[][] = [
+      [wrong],
+      [{ ...wrong, verdict: "error", time_ms: null }],
+      [
         wrong,
         { ...right, problem: small, time_ms: timeOf(90) },
         { ...right, problem: "mb1ic16ih28oc32oh28kh1", time_ms: timeOf(0.3) },
-      ], ["Throughput, fwd, f32"]],
+      ],
     ];
-    for (const [cases, charts] of failing) {
+    for (const cases of failing) {
       using folder = temporaryDirectory();
       const file = `${folder.path}/report.html`;
       const records = parseRecords(stream(...cases), "made.jsonl");
@@ -196,9 +179,6 @@ if (chromium !== undefined) {
           .slice(0, 4).filter((th) => th.getBoundingClientRect().right > innerWidth)
           .map((th) => th.textContent)`);
         assert.deepEqual(unseen, []);
-        const bars = await page.evaluate(`[...document.querySelectorAll("figure h3")]
-          .map((title) => title.textContent).filter((title) => /Throughput|Workspace/.test(title))`);
-        assert.deepEqual(bars, charts);
       }
     }
   });

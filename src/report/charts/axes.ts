@@ -37,10 +37,6 @@ export const RATE_UNITS: readonly Unit[] = [
   { name: "TFLOP/s", scale: 1000 },
 ];
 
-/** Units of sizes that are given in bytes. */
-export const BYTE_UNITS: readonly Unit[] = ["B", "KiB", "MiB", "GiB"]
-  .map((name, i) => ({ name, scale: 1024 ** i }));
-
 /** The largest unit that most of the values above zero have at least one of; the smallest where there are none. */
 export function fittingUnit(values: readonly number[], units: readonly Unit[]): Unit {
   const positive = values.filter((value) => value > 0);
@@ -90,17 +86,6 @@ function evenValues(low: number, high: number): number[] {
   );
 }
 
-/** Round values from 0 to what is above 0, for an even axis: three to six of them. */
-export function evenTicks(most: number): Tick[] {
-  const rough = most / 5;
-  const power = Math.floor(Math.log10(rough));
-  const digit = [1, 2, 5, 10].find((one) => one * 10 ** power >= rough * (1 - 1e-9))!;
-  const step = Number(`${digit}e${power}`);
-  const count = Math.floor(most / step * (1 + 1e-9)) + 1;
-  const values = Array.from({ length: count }, (_, i) => Number((i * step).toPrecision(12)));
-  return ticksAt(values, axisNumber);
-}
-
 function ticksAt(values: readonly number[], print: (value: number) => string): Tick[] {
   return values.map((value) => ({ value, label: print(value) }));
 }
@@ -125,4 +110,25 @@ export function axisNumber(value: number): string {
     : value >= 1e4
     ? `${Number((value / 1000).toPrecision(4))}k`
     : String(Number(significant(value)));
+}
+
+/** An axis of logarithms: the parameter that holds its labels, and the encoding of a field. */
+export function logEncoding(
+  field: string,
+  { title, domain: [low, high] }: {
+    readonly title: string;
+    readonly domain: readonly [number, number];
+  },
+) {
+  const { param, axis } = tickedAxis(`${field}Labels`, logTicks(low, high, axisNumber));
+  return {
+    param,
+    encoding: {
+      field,
+      type: "quantitative" as const,
+      title,
+      scale: { type: "log" as const, domain: [low, high], nice: false },
+      axis,
+    },
+  };
 }

@@ -1,6 +1,5 @@
 import { axisNumber, logDomain, logTicks, tickedAxis } from "./axes.ts";
-import { byFacetOf, distinct, type Point } from "./points.ts";
-import { dotLayer, logAxes, logChart } from "./scatter.ts";
+import { byFacetOf, type Point } from "./points.ts";
 import { type Chart, colourScale, FIT } from "./theme.ts";
 
 /** A figure of accuracy; `null` where a record does not have it. */
@@ -118,28 +117,5 @@ function stackedBins(
       if (to === from) return [];
       return [{ series, low: 10 ** (bin / BINS), high: 10 ** ((bin + 1) / BINS), from, to }];
     });
-  });
-}
-
-/** MARE against accumulation length: a chart a dtype. */
-export function accumulationCharts(points: readonly Point[], series: readonly string[]): Chart[] {
-  return byFacetOf(points, ({ record }) => record.dtype).flatMap(([dtype, all]) => {
-    const dots = all.flatMap(({ record, accumulation, series }) => {
-      const mare = record.accuracy?.mare;
-      return mare && accumulation ? [{ x: accumulation, y: mare, series, op: record.op }] : [];
-    });
-    if (distinct(dots.map(({ x }) => x)).length < 2) return [];
-    const xy = logAxes(
-      {
-        title: "products summed into one result",
-        domain: logDomain(dots.map(({ x }) => x), 10),
-      },
-      { title: "MARE", domain: logDomain(dots.map(({ y }) => y), 4) },
-    );
-    return [{
-      title: `MARE against accumulation length, ${dtype}`,
-      caption: "Of every record that has both, wrong results included.",
-      spec: logChart(xy, [dotLayer(dots, series, xy)]),
-    }];
   });
 }

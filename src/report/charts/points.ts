@@ -82,18 +82,6 @@ export function seriesOf(points: readonly Point[]): string[] {
   return distinct(providers.flatMap((own) => own.map(({ series }) => series)));
 }
 
-/** For each layer and series the fastest right point (of several layouts or kernels), or else a wrong one. */
-export function bestPoints(points: readonly Point[]): Point[] {
-  const groups = Map.groupBy(
-    points,
-    (point) => JSON.stringify([point.facet, point.label, point.series]),
-  );
-  const rate = ({ right, gflops }: Point) => right ? gflops ?? 0 : -1;
-  return [...groups.values()].map((group) =>
-    group.reduce((best, point) => rate(point) > rate(best) ? point : best)
-  );
-}
-
 /** Points by facet, in order of appearance. */
 export function byFacet(points: readonly Point[]): [facet: string, points: Point[]][] {
   return byFacetOf(points, ({ facet }) => facet);

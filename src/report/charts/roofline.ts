@@ -1,16 +1,10 @@
-import { axisNumber, fittingUnit, logDomain, RATE_UNITS, type Unit } from "./axes.ts";
+import { axisNumber, fittingUnit, logDomain, logEncoding, RATE_UNITS } from "./axes.ts";
 import { type Ceilings, deviceCeilings } from "./device_ceilings.ts";
 import { byFacetOf, distinct, type Point } from "./points.ts";
-import { type Dot, dotLayer, type LogAxes, logAxes, logChart } from "./scatter.ts";
-import type { Chart } from "./theme.ts";
-
-/** What flops are counted of. */
-type Counted = "direct" | "real";
+import { type Chart, colourScale, FIT, shapeScale } from "./theme.ts";
 
 /**
- * Arithmetic intensity against throughput, and the device's ceilings. Two charts a dtype, on the same axes: by the
- * direct algorithm's flops, and by two flops for every multiplication that kernels perform, of the records that say how
- * many they are.
+ * Arithmetic intensity against throughput by the direct algorithm's flops, and the device's ceilings: a chart a dtype.
  *
  * @param given Take the place of what is known of the device.
  */
@@ -19,66 +13,32 @@ export function rooflineCharts(
   series: readonly string[],
   given: Ceilings,
 ): Chart[] {
-  return byFacetOf(points, dtypeOf).flatMap(([dtype, all]) => {
-    const direct = dotsOf(all, ({ flops }) => flops);
-    const real = dotsOf(all, realFlops);
-    if (direct.length === 0) return [];
+  return byFacetOf(points, ({ record }) => record.dtype).flatMap(([dtype, all]) => {
+    const dots = all.flatMap(({ right, flops, bytes, gflops, series, record: { op } }) =>
+      right && flops && bytes && gflops ? [{ x: flops / bytes, y: gflops, series, op }] : []
+    );
+    if (dots.length === 0) return [];
     const devices = distinct(all.map(({ record }) => record.device).filter((name) => name !== ""));
     const known = devices.length === 1 ? deviceCeilings(devices[0]!, dtype) : {};
     const ceilings = { ...known, ...given };
-    const unit = fittingUnit(direct.map(({ y }) => y), RATE_UNITS);
-    const dots = [...direct, ...real];
-    const roofs = roofPoints(dots, ceilings);
-    const domain = (of: readonly { x: number; y: number }[], axis: "x" | "y") =>
-      logDomain(of.map((dot) => dot[axis]), 10);
-    const axes = (counted: Counted) =>
-      logAxes(
-        {
-          title: `${counted} flop per byte of inputs and output`,
-          domain: domain([...dots, ...roofs], "x"),
-        },
-        { title: unit.name, domain: scaled(domain([...dots, ...roofs], "y"), unit) },
-      );
-    const chart = (counted: Counted, own: readonly Dot[], caption: string): Chart => ({
-      title: `Roofline by ${
-        counted === "direct" ? "direct flops" : "real multiplications"
-      }, ${dtype}`,
-      caption,
-      spec: roofline(own.map((dot) => ({ ...dot, y: dot.y / unit.scale })), series, axes(counted), [
-        ...roofs.map((point) => ({ ...point, y: point.y / unit.scale })),
-      ]),
-    });
-    const beyond = ceilings.peak !== undefined && direct.some(({ y }) => y > ceilings.peak!);
-    const first = chart(
-      "direct",
-      direct,
-      ceilingCaption(ceilings) +
+    const beyond = dots.some(({ y }) => y > (ceilings.peak ?? Infinity));
+    return [{
+      title: `Roofline, ${dtype}`,
+      caption: ceilingCaption(ceilings) +
         (beyond
           ? " Above them: algorithms that need fewer flops than they are credited with, or matrix units."
           : ""),
-    );
-    return real.length === 0 ? [first] : [first, chart("real", real, realCaption(all))];
+      spec: roofline(dots, series, roofPoints(dots, ceilings)),
+    }];
   });
 }
 
-function dtypeOf({ record }: Point): string {
-  return record.dtype;
-}
-
-/** Two flops a multiplication; `null` where the record does not say. */
-function realFlops({ record }: Point): number | null {
-  return record.multiplications === null ? null : 2 * record.multiplications;
-}
-
-/** Right points by some count of flops: flops a byte, and GFLOP/s. */
-function dotsOf(points: readonly Point[], count: (point: Point) => number | null): Dot[] {
-  return points.flatMap((point) => {
-    const { right, flops, bytes, gflops, series, record: { op } } = point;
-    const own = count(point);
-    return right && flops && bytes && gflops && own
-      ? [{ x: own / bytes, y: gflops * own / flops, series, op }]
-      : [];
-  });
+/** A right result: flops a byte, and GFLOP/s. */
+interface Dot {
+  readonly x: number;
+  readonly y: number;
+  readonly series: string;
+  readonly op: string;
 }
 
 interface RoofPoint {
@@ -88,25 +48,63 @@ interface RoofPoint {
   readonly text: string;
 }
 
+/** Dots, a colour a series and a shape an operation, below the ceilings. */
 function roofline(
   dots: readonly Dot[],
-  series: readonly string[],
-  xy: LogAxes,
+  all: readonly string[],
   roofs: readonly RoofPoint[],
 ): Chart["spec"] {
-  return logChart(xy, [
+  const unit = fittingUnit(dots.map(({ y }) => y), RATE_UNITS);
+  const inUnit = <P extends { readonly y: number }>(points: readonly P[]) =>
+    points.map((point) => ({ ...point, y: point.y / unit.scale }));
+  const shown = all.filter((name) => dots.some(({ series }) => series === name));
+  const colours = colourScale(all);
+  const reach = inUnit([...dots, ...roofs]);
+  const across = logEncoding("x", {
+    title: "direct flop per byte of inputs and output",
+    domain: logDomain(reach.map(({ x }) => x), 10),
+  });
+  const up = logEncoding("y", {
+    title: unit.name,
+    domain: logDomain(reach.map(({ y }) => y), 10),
+  });
+  const layer = [
     {
-      data: { values: roofs },
+      data: { values: inUnit(roofs) },
       mark: { type: "line", color: "currentColor", strokeDash: [5, 3], opacity: 0.7 },
-      encoding: { ...xy.encoding, detail: { field: "roof", type: "nominal" } },
+      encoding: { detail: { field: "roof", type: "nominal" } },
     },
     {
-      data: { values: roofs.filter(({ text }) => text !== "") },
+      data: { values: inUnit(roofs.filter(({ text }) => text !== "")) },
       mark: { type: "text", color: "currentColor", align: "left", dx: 10, dy: -7, fontSize: 11 },
-      encoding: { ...xy.encoding, text: { field: "text" } },
+      encoding: { text: { field: "text" } },
     },
-    dotLayer(dots, series, xy),
-  ]);
+    {
+      data: { values: inUnit(dots) },
+      mark: { type: "point", filled: true, size: 40, opacity: 0.8 },
+      encoding: {
+        color: {
+          field: "series",
+          type: "nominal",
+          scale: { domain: shown, range: shown.map((name) => colours.range[all.indexOf(name)]!) },
+          legend: null,
+        },
+        shape: {
+          field: "op",
+          type: "nominal",
+          scale: shapeScale(distinct(dots.map(({ op }) => op))),
+          legend: null,
+        },
+      },
+    },
+  ];
+  return {
+    ...FIT,
+    height: 280,
+    params: [across.param, up.param],
+    encoding: { x: across.encoding, y: up.encoding },
+    layer,
+  } as Chart["spec"];
 }
 
 function ceilingCaption({ peak, bandwidth }: Ceilings): string {
@@ -117,15 +115,6 @@ function ceilingCaption({ peak, bandwidth }: Ceilings): string {
   return known.length === 0
     ? "Every tensor moved once. The device's ceilings are not known (--peak-tflops, --bandwidth)."
     : `Every tensor moved once. Dashed: the device's ceilings, ${known.join(" and ")}.`;
-}
-
-function realCaption(points: readonly Point[]): string {
-  const silent = distinct(
-    points.filter((point) => point.right && realFlops(point) === null)
-      .map(({ record }) => record.provider),
-  );
-  return "Two flops for each multiplication that the kernels perform." +
-    (silent.length === 0 ? "" : ` Not told by ${silent.join(", ")}.`);
 }
 
 /** Points of the ceilings over the dots' reach, and a text at the left end of each, where dots are few. */
@@ -144,8 +133,4 @@ function roofPoints(dots: readonly Dot[], { peak, bandwidth }: Ceilings): RoofPo
     point("peak", high, peak),
   ];
   return [...slope, ...flat];
-}
-
-function scaled([low, high]: readonly [number, number], { scale }: Unit): [number, number] {
-  return [low / scale, high / scale];
 }

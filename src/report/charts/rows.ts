@@ -1,4 +1,4 @@
-/** Rows of a chart, one a case: each is as high as its label and its marks need, so that none touches another. */
+/** Rows of a chart, one a case: each is as high as its label and its mark need, so that none touches another. */
 import { tickedAxis } from "./axes.ts";
 
 /** Characters of a line of a label. */
@@ -9,69 +9,39 @@ const MOST_LINES = 4;
 const LINE_HEIGHT = 12;
 const GAP = 6;
 
-/** A row: what it is called, and how many marks lie below each other in it. */
-export interface Row {
-  readonly label: string;
-  readonly marks: number;
-}
-
 /** Where the axis of the marks' values stands: however many rows there are, beside the heading. */
 export const ROWS_AXIS = "top" as const;
 
-/** Where rows lie. */
-export interface RowLayout {
-  /** Of the plot, in pixels. */
-  readonly height: number;
-  /** Middle of a mark of a row. */
-  readonly at: (label: string, mark: number) => number;
-  /** The parameter that holds the labels. */
-  readonly param: { readonly name: string; readonly value: unknown };
-  /** Scale and axis of y, whose values are pixels from the top. */
-  readonly y: ReturnType<typeof yOf>["y"];
-}
-
-/** Lays rows out below each other. */
-export function layoutRows(rows: readonly Row[], markHeight: number): RowLayout {
-  const middles = new Map<string, { readonly middle: number; readonly first: number }>();
+/** Lays rows out below each other: the middle of each row's mark, and the axis of y, whose values are pixels from the top. */
+export function layoutRows(labels: readonly string[], markHeight: number) {
   let top = GAP / 2;
-  const ticks = rows.map(({ label, marks }) => {
+  const middles: number[] = [];
+  const ticks = labels.map((label) => {
     const lines = wrapLabel(label);
-    const height = Math.max(lines.length * LINE_HEIGHT, marks * markHeight);
+    const height = Math.max(lines.length * LINE_HEIGHT, markHeight);
     const middle = top + height / 2;
-    middles.set(label, { middle, first: middle - (marks - 1) * markHeight / 2 });
+    middles.push(middle);
     top += height + GAP;
     // A label of several lines begins at its tick.
     return { value: middle - (lines.length - 1) * LINE_HEIGHT / 2, label: lines };
   });
   const height = top - GAP / 2;
-  const { param, y } = yOf(ticks, height);
-  return {
-    height,
-    param,
-    y,
-    at: (label, mark) => middles.get(label)!.first + mark * markHeight,
-  };
-}
-
-function yOf(ticks: Parameters<typeof tickedAxis>[1], height: number) {
   const { param, axis } = tickedAxis("rowLabels", ticks);
-  return {
-    param,
-    y: {
-      type: "quantitative" as const,
-      title: null,
-      scale: { domain: [height, 0], nice: false, zero: false },
-      axis: {
-        ...axis,
-        grid: false,
-        ticks: false,
-        domain: false,
-        labelPadding: 6,
-        labelLimit: 0,
-        labelLineHeight: LINE_HEIGHT,
-      },
+  const y = {
+    type: "quantitative" as const,
+    title: null,
+    scale: { domain: [height, 0], nice: false, zero: false },
+    axis: {
+      ...axis,
+      grid: false,
+      ticks: false,
+      domain: false,
+      labelPadding: 6,
+      labelLimit: 0,
+      labelLineHeight: LINE_HEIGHT,
     },
   };
+  return { height, middles, param, y };
 }
 
 /**

@@ -16,9 +16,9 @@ export const CHANGE_COLOURS: Readonly<Record<CaseSpeedup["change"], string>> = {
 
 /** Speed-ups, a row a case: a dot, its noise, and the figure beside it. */
 export function speedupChart({ provider, baseline, facet, cases }: Speedups): Chart {
-  const rows = layoutRows(cases.map(({ label }) => ({ label, marks: 1 })), MARK_HEIGHT);
-  const values = cases.map(({ label, ratio, noise: [low, high], change }) => ({
-    y: rows.at(label, 0),
+  const rows = layoutRows(cases.map(({ label }) => label), MARK_HEIGHT);
+  const values = cases.map(({ ratio, noise: [low, high], change }, row) => ({
+    y: rows.middles[row],
     ratio,
     low,
     high,

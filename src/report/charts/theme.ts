@@ -34,9 +34,6 @@ export const PALETTE = [
   "#dd6688",
 ];
 
-/** Colour of what went wrong. */
-export const WRONG = "#dd3322";
-
 /** One colour a series, the same in every chart of a page. */
 export function colourScale(series: readonly string[]) {
   return { domain: [...series], range: series.map((_, i) => PALETTE[i % PALETTE.length]!) };
