@@ -46,7 +46,7 @@ Deno.test("readDeviceModel() reads calibrations of GPUs from before policies of 
   try {
     assert.deepEqual(read(false), MODEL);
     assert.throws(() => read(true), /^TypeError: .*another version of wgconv wrote it/);
-    const real = "../../../bench/results/h100-2026-11-22/calibration.json";
+    const real = "../../../bench/results/h100/calibration.json";
     const { name, shares, warps } = readDeviceModel(fileURLToPath(new URL(real, import.meta.url)));
     assert.equal(name, "NVIDIA H100 80GB HBM3, calibrated");
     assert.equal(shares.policies.short, H200.shares.policies.short, "what it lacks");
