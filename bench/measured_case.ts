@@ -1,12 +1,12 @@
 import { H200_LIMITS } from "./h200_limits.ts";
-import { algorithmNames } from "../src/algorithms/registry.ts";
 import type { AlgorithmName } from "../src/algorithms/names.ts";
+import { algorithmNames } from "../src/algorithms/registry.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
-import { CONV_DTYPES, OPERATIONS } from "../src/problem/conv_problem.ts";
+import { CONV_DTYPES, type ConvProblem, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { parseRecords, type RecordSet } from "../src/report/read_records.ts";
-import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
+import { filterLayoutFor, type Layout, LAYOUTS } from "../src/tensor/layout.ts";
 
 /** A case that a record timed, as a request for `auto` and what ran. */
 export interface MeasuredCase {
@@ -16,6 +16,23 @@ export interface MeasuredCase {
   readonly tile?: string;
   readonly kernel: string;
   readonly ms: number;
+}
+
+/** What `auto` is asked on an H200. */
+export function autoRequest(
+  problem: ConvProblem,
+  layout: Layout,
+  dtype: PlanRequest["dtype"] = "f32",
+): PlanRequest {
+  return {
+    problem,
+    dtype,
+    layout,
+    filterLayout: filterLayoutFor(layout),
+    epilogue: NO_EPILOGUE,
+    algorithm: "auto",
+    limits: H200_LIMITS,
+  };
 }
 
 /** The timed cases of files of records. */
@@ -35,19 +52,37 @@ function measuredCase(record: RecordSet["cases"][number]): MeasuredCase | undefi
   if (algorithm === undefined || ms === undefined) return undefined;
   const problem = parseDescriptor(record.problem, op);
   return {
-    name: `${problem.name ?? record.problem} ${op} ${layout}`,
-    request: {
-      problem,
-      dtype,
-      layout,
-      filterLayout: filterLayoutFor(layout),
-      epilogue: NO_EPILOGUE,
-      algorithm: "auto",
-      limits: H200_LIMITS,
-    },
+    name: `${problem.name ?? record.problem} ${op} ${layout} ${dtype}`,
+    request: autoRequest(problem, layout, dtype),
     algorithm,
     kernel: record.kernel ?? "",
     ms,
     ...(record.tile === undefined ? {} : { tile: record.tile }),
   };
+}
+
+/** How good choices are: each one's time over the best that was measured of its case. */
+export interface Goodness {
+  /** A choice is good up to this ratio, and this share of the choices is to be good. */
+  readonly good: number;
+  readonly share: number;
+  /** No ratio may be larger. */
+  readonly worst: number;
+}
+
+/** What choices are held to on GPUs. */
+export const GPU_GOODNESS: Goodness = { good: 1.05, share: 0.9, worst: 1.15 };
+
+/** Says how many choices are good. @returns Whether they are good enough. */
+export function printGoodness(
+  ratios: readonly number[],
+  { good, share, worst }: Goodness,
+): boolean {
+  const count = ratios.filter((ratio) => ratio <= good).length;
+  const largest = Math.max(...ratios);
+  console.log(
+    `${count} of ${ratios.length} choices (${(100 * count / ratios.length).toFixed(1)} %) within ` +
+      `${good} times the best, the worst ${largest.toFixed(3)}`,
+  );
+  return count >= share * ratios.length && largest <= worst;
 }

@@ -1,114 +1,78 @@
 /**
  * Compares what `auto` chooses with what was measured, without a GPU:
  *   deno run -A bench/planner_check.ts [-v] [--device-model FILE] RECORDS...
- * A case is a problem, operation and layout; the best measured is what counts. Cases whose choice was not measured are
- * counted apart. -v lists every case. Choices are an H200's unless a file says what the device reaches.
+ * RECORDS are of `wgconv bench` or of `bench/planner_rivals.ts --jsonl`. A case is a problem, operation and layout of which
+ * several kernels were measured. Prints the choices that take more than 5 % longer than the best (-v: every choice), those
+ * that were not measured, and the predicted over the measured times of each algorithm, operation and layout: geometric mean
+ * and spread (RMS of the logarithm about it). Choices are an H200's unless a file says what the device reaches. Exit 1 where
+ * fewer than 90 % of the choices are good, or one takes more than 1.15 times as long as the best; 2 where none was measured.
  */
 import { parseArgs } from "node:util";
-import { predictMs, rankRivals, requestFor } from "../src/algorithms/cost/choose.ts";
+import { predictMs, requestFor } from "../src/algorithms/cost/choose.ts";
 import { H200 } from "../src/algorithms/device/h200.ts";
-import { readDeviceModel } from "../src/bench/calibrate/model_file.ts";
-import type { Rival } from "../src/algorithms/rival.ts";
-import { rivalName } from "../src/algorithms/cost/plan_fastest.ts";
-import type { PlanRequest } from "../src/algorithms/request.ts";
-import type { AlgorithmName } from "../src/algorithms/names.ts";
+import { planConv } from "../src/algorithms/planner.ts";
 import { defaultTile } from "../src/algorithms/winograd_nonfused/tiles.ts";
+import { rms } from "../src/bench/calibrate/fit.ts";
+import { readDeviceModel } from "../src/bench/calibrate/model_file.ts";
 import { formatTile } from "../src/winograd/tile.ts";
-import { measuredCases } from "./measured_case.ts";
-
-/** A choice counts as good where it takes at most this much longer than the best. */
-const GOOD = 1.05;
-
-interface Measured {
-  readonly algorithm: AlgorithmName;
-  readonly tile?: string;
-  readonly ms: number;
-}
-interface Case {
-  readonly name: string;
-  readonly request: PlanRequest;
-  readonly measured: Measured[];
-}
+import { GPU_GOODNESS, type MeasuredCase, measuredCases, printGoodness } from "./measured_case.ts";
 
 const { values, positionals } = parseArgs({
   options: { verbose: { type: "boolean", short: "v" }, "device-model": { type: "string" } },
   allowPositionals: true,
 });
-const { verbose, "device-model": file } = values;
+const file = values["device-model"];
 const device = file === undefined ? H200 : readDeviceModel(file);
-const cases = new Map<string, Case>();
-for (const record of measuredCases(positionals)) {
-  const { name, algorithm, ms } = record;
-  const request = { ...record.request, device };
-  const tile = record.tile ??
-    (algorithm === "winograd2d-nonfused" ? formatTile(defaultTile(request.problem)) : undefined);
-  const one = cases.get(name) ?? { name, request, measured: [] };
-  one.measured.push({ algorithm, ms, ...(tile === undefined ? {} : { tile }) });
-  cases.set(name, one);
+
+/** What runs, whatever its policy: `winograd2d-nonfused F(4x4,3x3)`. */
+function wayOf({ algorithm, tile, request: { problem } }: MeasuredCase): string {
+  const own = algorithm === "winograd2d-nonfused" ? formatTile(defaultTile(problem)) : "";
+  return `${algorithm} ${tile ?? own}`;
 }
 
-/** The best time of a rival, whatever its policy; undefined where it was not measured. */
-function timeOf({ measured }: Case, { algorithm, tile }: Rival): number | undefined {
-  const same = measured.filter((one) => one.algorithm === algorithm && one.tile === tile);
-  return same.length === 0 ? undefined : Math.min(...same.map(({ ms }) => ms));
-}
-
-const groups = new Map<string, { good: number; measured: number; all: number }>();
-const errors = new Map<string, number[]>();
+const fastest = (some: readonly MeasuredCase[]) => some.reduce((a, b) => b.ms < a.ms ? b : a);
+const ratios: number[] = [];
 const bad: [number, string][] = [];
 const unknown: string[] = [];
-let slowest = 0;
-for (const one of cases.values()) {
-  if (one.measured.length < 2) continue;
-  const start = performance.now();
-  const ranked = rankRivals(one.request).filter(({ reason }) => reason === undefined);
-  slowest = Math.max(slowest, performance.now() - start);
-  const best = one.measured.reduce((a, b) => b.ms < a.ms ? b : a);
-  const chosen = ranked[0];
-  const time = chosen === undefined ? undefined : timeOf(one, chosen);
-  const group = one.request.problem.op;
-  const counts = groups.get(group) ?? { good: 0, measured: 0, all: 0 };
-  counts.all++;
-  groups.set(group, counts);
-  const text = `${one.name}: ${chosen === undefined ? "nothing" : rivalName(chosen)} predicted ` +
-    `${chosen?.predictedMs?.toPrecision(3)}, measured ${time ?? "not"}; best ` +
-    `${best.algorithm} ${best.tile ?? ""} ${best.ms}`;
-  if (time === undefined) {
+const errors = new Map<string, number[]>();
+const cases = Map.groupBy(measuredCases(positionals), ({ name }) => name);
+for (const [name, measured] of cases) {
+  if (measured.length < 2) continue;
+  const request = { ...measured[0]!.request, device };
+  const { kernel, predictedMs } = planConv(request);
+  const best = fastest(measured);
+  const same = measured.filter((one) => one.kernel === kernel);
+  const text = `${name}: ${kernel} predicted ${predictedMs?.toPrecision(3)}; ` +
+    `best ${wayOf(best)} ${best.kernel} ${best.ms.toPrecision(4)} ms`;
+  if (same.length === 0) {
     unknown.push(text);
   } else {
-    counts.measured++;
-    counts.good += Number(time / best.ms <= GOOD);
-    if (time / best.ms > GOOD) bad.push([time / best.ms, text]);
+    const ratio = fastest(same).ms / best.ms;
+    ratios.push(ratio);
+    if (values.verbose || ratio > GPU_GOODNESS.good) bad.push([ratio, text]);
   }
-  if (verbose) console.log(text);
-  for (const measured of one.measured) {
-    const { algorithm, tile } = measured;
+  for (const [, some] of Map.groupBy(measured, wayOf)) {
+    const { algorithm, tile, ms } = fastest(some);
     const rival = { algorithm, amplification: 1, ...(tile === undefined ? {} : { tile }) };
-    if (timeOf(one, rival) !== measured.ms) continue;
-    const predicted = predictMs(requestFor(one.request, rival), algorithm);
+    const predicted = predictMs(requestFor(request, rival), algorithm);
     if (typeof predicted !== "number") continue;
-    const key = `${algorithm} ${group} ${one.request.layout}`;
-    errors.set(key, [...errors.get(key) ?? [], Math.log(predicted / measured.ms)]);
+    const key = `${algorithm} ${request.problem.op} ${request.layout}`;
+    errors.set(key, [...errors.get(key) ?? [], Math.log(predicted / ms)]);
   }
 }
-for (const [op, { good, measured, all }] of groups) {
-  console.log(`${op}: ${good} of ${measured} choices within 5 % of the best measured`);
-  if (measured < all) console.log(`  of ${all - measured} more the choice was not measured`);
+for (const [ratio, text] of bad.sort(([a], [b]) => b - a)) {
+  console.log(`${ratio.toFixed(3)} ${text}`);
 }
-console.log("\nworst choices:");
-for (const [ratio, text] of bad.sort(([a], [b]) => b - a).slice(0, 15)) {
-  console.log(`  ${ratio.toFixed(2)} ${text}`);
-}
-if (unknown.length > 0) console.log("\nnot measured:");
-for (const text of unknown) console.log(`  ${text}`);
-console.log(
-  "\npredicted over measured, geometric mean and spread (RMS of the logarithm about it):",
-);
-for (const [key, logs] of [...errors].sort(([a], [b]) => a < b ? -1 : 1)) {
+for (const text of unknown) console.log(`not measured: ${text}`);
+for (const [key, logs] of [...errors].sort()) {
   const mean = logs.reduce((sum, one) => sum + one, 0) / logs.length;
-  const spread = Math.sqrt(logs.reduce((sum, one) => sum + (one - mean) ** 2, 0) / logs.length);
+  const spread = (100 * rms(logs.map((one) => one - mean))).toFixed(0);
   console.log(
-    `  ${key}: ${Math.exp(mean).toFixed(2)}, ${(100 * spread).toFixed(0)} %, ${logs.length} cases`,
+    `${key.padEnd(40)}${Math.exp(mean).toFixed(2)}  ${spread} %  ${logs.length} cases`,
   );
 }
-console.log(`\nthe slowest choice took ${slowest.toFixed(0)} ms`);
+if (ratios.length === 0) {
+  console.error("planner_check: no choice was measured beside another kernel of its case");
+  Deno.exit(2);
+}
+if (!printGoodness(ratios, GPU_GOODNESS)) Deno.exitCode = 1;

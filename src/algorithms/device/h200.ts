@@ -3,7 +3,7 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
 
 /**
  * An NVIDIA H200, the device that is assumed where none is said. Its figures are fitted to times that were measured on an H200, those of
- * matrix units also on an H100, so that choices count and not the figures themselves: `bench/rivals.sh` measures how much what is
+ * matrix units also on an H100, so that choices count and not the figures themselves: `bench/planner_rivals.ts` measures how much what is
  * chosen loses to the best.
  *
  * - `rates`, `shares.sliced`: by `bench/variants.ts` and `bench/fit_device_model.ts`, to each algorithm's tiles by themselves on ResNet's

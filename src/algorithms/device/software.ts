@@ -22,7 +22,7 @@ interface OwnFigures {
 
 /**
  * Lavapipe (Mesa 22.3.6) on two cores of an AMD EPYC. Fitted to what every algorithm but WinRS takes of the 20 problems
- * of `bench/planner_rivals.ts --small`, `packed`, `stream`, `correlated` and `slicedStore` then by hand to their choices. Of
+ * of `bench/planner_rivals.ts` on a CPU, `packed`, `stream`, `correlated` and `slicedStore` then by hand to their choices. Of
  * WinRS nothing was fitted: `auto` leaves it aside.
  */
 const LAVAPIPE: OwnFigures = {
