@@ -1,6 +1,7 @@
 import assert from "#assert";
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path/posix";
+import { commandsPage } from "../tasks/make_commands.ts";
 import { wgconv } from "./cli.ts";
 
 const ROOT = `${import.meta.dirname}/../`;
@@ -54,6 +55,15 @@ Deno.test("files of the product and its tests that pages name exist", () => {
   }
   assert.deepEqual(missing, []);
   assert.ok(names > 50, `${names} names`);
+});
+
+Deno.test("the page of commands is what the commands' definitions make", async () => {
+  const page = await commandsPage();
+  assert.equal(pages().get("docs/commands.md"), page, "run `deno task docs`");
+  assert.ok(page.length < 32_000, `${page.length} bytes`);
+  for (const heading of ["## conv\n", "**Common options**", "wgconv conv --input x.npy"]) {
+    assert.ok(page.includes(heading), heading);
+  }
 });
 
 Deno.test("what pages show of wgconv plan is what it says", async () => {

@@ -86,7 +86,7 @@ Deno.test("a loss scale of nothing exits 2", async () => {
   for (const command of ["conv", "bench"]) {
     const { code, stderr } = await wgconvHere([command, ...PROBLEM, "--loss-scale", "2"]);
     assert.equal(code, 2);
-    assert.match(stderr, /--loss-scale is of the output's gradient, which fwd has none of/);
+    assert.match(stderr, /--loss-scale multiplies the output's gradient, and fwd has none/);
   }
   const { code, stderr } = await wgconvHere([
     "conv",

@@ -18,10 +18,14 @@ import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import {
   algorithmChoices,
   BOUND_HELP,
+  EXACT_HELP,
+  FILL_HELP,
+  FLUSH_HELP,
   LOSS_SCALE_HELP,
   MATH_HELP,
   OUT_DTYPE_HELP,
   refuseLossScale,
+  SEED_HELP,
 } from "./problem_options.ts";
 import type { CaseTableOptions } from "../report/case_table.ts";
 import { reportSuite } from "./records.ts";
@@ -34,10 +38,27 @@ import {
   refuseFiles,
   SUITE_HELP,
 } from "./suite_option.ts";
-import { isOutdated, noteOutdated, readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
-import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP, WIDE_HELP } from "./table_options.ts";
+import {
+  isOutdated,
+  noteOutdated,
+  readTuning,
+  TUNING_HELP,
+  tuningFile,
+  tuningOf,
+} from "./tuning_options.ts";
+import {
+  COLUMNS_HELP,
+  JSONL_HELP,
+  parseColumns,
+  parseSort,
+  RESUME_HELP,
+  SHARD_HELP,
+  SORT_HELP,
+  WIDE_HELP,
+} from "./table_options.ts";
 import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
-import { ADAPTER_HELP } from "./gpu_choice.ts";
+import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP } from "./gpu_choice.ts";
+import { GROUPS } from "./help_groups.ts";
 import { FORCE_HELP } from "./outputs.ts";
 import {
   commaList,
@@ -58,12 +79,10 @@ import {
 } from "./values.ts";
 
 const EXAMPLES = `
-Lists are separated by commas, and all stands for every choice; the cases are their cross product.
-A sample is as many back-to-back calls as fill 5 ms; its time is that of one call. The cases of one
-problem are sampled in turn, until all spread little enough. Data is seeded; what was timed is what
-is checked. Cases that an algorithm does not support are skipped. A --jsonl file that is not empty
-needs --resume or --force; only one program at a time writes to it. --device cpu times the reference
-itself, by the wall's clock and without a verdict: there is nothing to hold it against.
+Lists are separated by commas; all stands for every choice. The cases are all combinations of the lists;
+cases that an algorithm does not support are skipped. A sample is as many back-to-back calls as fill 5 ms;
+the cases of one problem are sampled in turn until their times settle. The timed result is the checked one.
+--device cpu times the FP64 reference itself and checks nothing.
 
 A suite is a file in the grammar of oneDNN's benchdnn, or a built-in suite's name. It holds descriptors,
 --batch=FILE, --mb=N and --match=REGEX (RE2). Its --dir, --dt, --stag and --dtag apply where --op, --dtype
@@ -73,8 +92,6 @@ Examples:
   wgconv bench --suite resnet3x3 --op all --jsonl resnet.jsonl
   wgconv bench --suite resnet3x3 --op all --jsonl resnet.jsonl --resume
   wgconv bench mb8ic32,64ih28oc64kh3ph1 --algorithm direct,implicit-gemm --cache hot,cold
-  wgconv bench --problem mb1ic64ih56oc64kh3ph1 --layout all --check full --runs 5
-  wgconv bench --suite im2win12 --algorithm im2win --without prefetch
   wgconv bench --suite vgg16 --algorithm winograd2d --tile "F(2x2,3x3),F(4x4,3x3)"
   wgconv bench --suite vgg16 --shard 2/4 --jsonl part2.jsonl
 
@@ -84,89 +101,79 @@ Exit 1: a case failed its accuracy check. Exit 2: nothing ran. Exit 5: a case di
 export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
   return new Command("bench")
     .description(
-      "Time and check problems: one JSONL record a case, written as soon as it is known.",
+      "Time and check many problems; write a JSON record for each as soon as it is done.",
     )
-    .argument("[descriptor...]", "problems, as with --problem")
+    .optionsGroup(GROUPS.common)
+    .argument("[descriptor...]", "problems, such as mb8ic64ih56oc64kh3ph1")
     .option("--suite <file|name>", SUITE_HELP, gather)
-    .option("--list-suites", "list the built-in suites and what they hold")
-    .option(
-      "--problem <descriptor>",
-      "a problem; may be given several times, may hold lists",
-      gather,
-    )
-    .option("--match <regex>", "only problems whose descriptor and name it matches", parsePattern)
-    .addOption(oldMatch())
-    .option("--shard <i/n>", "the i-th of n parts, from 1: for several machines", parseShard)
+    .option("--problem <descriptor>", "a problem; repeatable", gather)
+    .option("--list-suites", "list the built-in suites")
     .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), ["fwd" as const])
-    .option("--algorithm <list>", algorithmChoices().join(", "), someOf(algorithmChoices()), [
-      "auto" as const,
-    ])
-    .option("--dtype <list>", CONV_DTYPES.join(", "), someOf(CONV_DTYPES), ["f32" as const])
-    .option("--out-dtype <name>", OUT_DTYPE_HELP, oneOf(CONV_OUT_DTYPES))
-    .option("--scale <x>", "factor of sums that become i8 or u8 (--out-dtype)", positiveNumber)
     .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
       "nchw" as const,
     ])
-    .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
-    .option("--policy <list>", "tile policies; auto is the planner's choice", parsePolicies, [
-      "auto",
+    .option("--dtype <list>", CONV_DTYPES.join(", "), someOf(CONV_DTYPES), ["f32" as const])
+    .option("--algorithm <list>", algorithmChoices().join(", "), someOf(algorithmChoices()), [
+      "auto" as const,
     ])
-    .option("--tile <list>", "Winograd tiles; auto is the planner's choice", splitTiles, ["auto"])
-    .option(
-      "--flush <products>",
-      "products that one accumulator of fused Winograd, WinRS or matrix units sums before they are added to others; 0 for all",
-      wholeNumber(0),
-    )
-    .option("--max-workspace <bytes>", WORKSPACE_HELP, parseWorkspace)
-    .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)
-    .option("--exact", "no Winograd algorithm")
-    .option("--max-bound-ratio <x>", BOUND_HELP, positiveNumber)
-    .option(
-      "--tuning <file>",
-      "what wgconv tune measured, for auto; none for none (the user's own)",
-      pathOr("none"),
-    )
-    .option("--without <list>", `optimisations to leave out: ${VARIANT_HELP.without}`, commaList)
-    .option("--with <list>", `optimisations to add: ${VARIANT_HELP.with}`, commaList)
-    .option("--raster <order>", RASTER_HELP, parseRaster)
-    .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
-    .option(
-      "--fill <kind>",
-      `${FILL_KINDS.join(", ")}; default uniform01, of i8 int8`,
-      oneOf(FILL_KINDS),
-    )
-    .option("--seed <n>", "seed of data and of samples", wholeNumber(0), 1)
-    .option("--loss-scale <x>", LOSS_SCALE_HELP, positiveNumber)
-    .option("--runs <n>", "most timed samples a case", wholeNumber(1), 30)
-    .option(
-      "--spread <share>",
-      "enough samples: when their MAD is at most this share of the median, nine at least",
-      parseShare,
-      0.01,
-    )
-    .option("--fill-ms <ms>", "time that the calls of a sample fill", wholeNumber(0), 5)
-    .option(
-      "--cache <list>",
-      "hot: the same buffers for every call; cold: copies in turn",
-      someOf(CACHES),
-      ["hot" as const],
-    )
-    .option("--provider <tag>", "the records' provider, to tell runs apart in reports", "wgconv")
-    .option(
-      "--device <name>",
-      "gpu, or cpu: the reference, timed and not checked, no driver needed",
-      oneOf(["gpu", "cpu"] as const),
-      "gpu" as const,
-    )
-    .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
-    .option("--adapter <index|name>", ADAPTER_HELP)
-    .option("--jsonl <file>", "where the records go; - is stdout, and the table goes to stderr")
-    .option("--json", "as --jsonl -")
+    .option("--match <regex>", "only problems whose descriptor or name matches", parsePattern)
+    .addOption(oldMatch())
+    .option("--jsonl <file>", JSONL_HELP)
+    .option("--json", "same as --jsonl -")
+    .optionsGroup(GROUPS.table)
+    .option("--resume", RESUME_HELP)
+    .option("--shard <i/n>", SHARD_HELP, parseShard)
+    .option("--provider <tag>", "name of this run in records and reports", "wgconv")
     .option("--columns <list>", COLUMNS_HELP, parseColumns)
     .option("--sort <column>", SORT_HELP, parseSort)
     .option("--wide", WIDE_HELP)
-    .option("--resume", "go on where the run that wrote the --jsonl file ended")
     .option("--force", FORCE_HELP)
+    .optionsGroup(GROUPS.measure)
+    .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
+    .option("--runs <n>", "most timed samples per case", wholeNumber(1), 30)
+    .option(
+      "--spread <share>",
+      "stop sampling when MAD / median is at most this; nine samples at least",
+      parseShare,
+      0.01,
+    )
+    .option("--fill-ms <ms>", "milliseconds of calls per sample", wholeNumber(0), 5)
+    .option(
+      "--cache <list>",
+      "hot (the same buffers for every call), cold (copies in turn)",
+      someOf(CACHES),
+      ["hot" as const],
+    )
+    .optionsGroup(GROUPS.data)
+    .option(
+      "--fill <kind>",
+      FILL_HELP,
+      oneOf(FILL_KINDS),
+    )
+    .option("--seed <n>", SEED_HELP, wholeNumber(0), 1)
+    .optionsGroup(GROUPS.types)
+    .option("--out-dtype <name>", OUT_DTYPE_HELP, oneOf(CONV_OUT_DTYPES))
+    .option("--scale <x>", "factor of sums before they become i8 or u8", positiveNumber)
+    .option("--loss-scale <x>", LOSS_SCALE_HELP, positiveNumber)
+    .optionsGroup(GROUPS.device)
+    .option("--device <name>", DEVICE_HELP, oneOf(["gpu", "cpu"] as const), "gpu" as const)
+    .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
+    .option("--adapter <index|name>", ADAPTER_HELP)
+    .optionsGroup(GROUPS.kernel)
+    .option("--exact", EXACT_HELP)
+    .option("--max-workspace <bytes>", WORKSPACE_HELP, parseWorkspace)
+    .option("--max-bound-ratio <x>", BOUND_HELP, positiveNumber)
+    .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
+    .option("--tuning <file>", TUNING_HELP, pathOr("none"))
+    .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)
+    .option("--policy <list>", "tile policies; auto lets the planner choose", parsePolicies, [
+      "auto",
+    ])
+    .option("--tile <list>", "Winograd tiles; auto lets the planner choose", splitTiles, ["auto"])
+    .option("--flush <products>", FLUSH_HELP, wholeNumber(0))
+    .option("--raster <order>", RASTER_HELP, parseRaster)
+    .option("--without <list>", `turn optimisations off: ${VARIANT_HELP.without}`, commaList)
+    .option("--with <list>", `turn optimisations on: ${VARIANT_HELP.with}`, commaList)
     .addHelpText("after", EXAMPLES)
     .action(async (descriptors, options, command) => {
       if (options.listSuites) return printSuites(options.json === true);

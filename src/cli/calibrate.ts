@@ -14,19 +14,18 @@ import { timePlans } from "../run/time_plans.ts";
 import { calibrationPath, keptCalibration } from "./calibration.ts";
 import { commandWrites, oneSentence } from "./failure.ts";
 import { mergeFile } from "./merge_file.ts";
-import { ADAPTER_HELP } from "./gpu_choice.ts";
+import { ADAPTER_HELP, BACKEND_HELP } from "./gpu_choice.ts";
 import { openGpu } from "./open_gpu.ts";
 import { printer, progress, reporter } from "./output.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { oneOf } from "./values.ts";
 
 const EXAMPLES = `
-auto predicts times by a model of the device, and takes one that it does not know for an NVIDIA H200.
-This measures a model of its own in about a minute, by small problems of the program's own: how many
-workgroups run side by side, what memory moves, what the kernels of each algorithm and tile reach. It is
-kept for the device and its driver in the user's cache directory ($XDG_CACHE_HOME/wgconv/devices), and auto
-goes by it from then on. --device-model h200 leaves it aside, --device-model FILE takes the one in a file,
-and what wgconv tune has measured goes before either. Nothing else should run on the device meanwhile.
+auto predicts the time of each kernel from a model of the device. A GPU without a model is treated as an
+NVIDIA H200. calibrate measures a model in about a minute. It is kept for the device and its driver in the
+user's cache folder ($XDG_CACHE_HOME/wgconv/devices), and auto uses it from then on. --device-model h200 of
+other commands ignores it, --device-model FILE takes another, and results of wgconv tune precede both.
+Run nothing else on the device meanwhile.
 
 Examples:
   wgconv calibrate
@@ -48,12 +47,12 @@ const MOST_NOTES = 5;
 /** `wgconv calibrate`: measures what `auto` predicts times by. */
 export function calibrateCommand() {
   return new Command("calibrate")
-    .description("Measure a model of this device, by which auto predicts times from then on.")
-    .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .description("Measure this GPU, so that auto predicts its times.")
+    .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
     .option("--adapter <index|name>", ADAPTER_HELP)
-    .option("--output <file>", "write the model there too, for --device-model")
+    .option("--output <file>", "write the model to this file too, for --device-model")
     .option("--force", FORCE_HELP)
-    .option("--json", "print the model as JSON")
+    .option("--json", "print JSON")
     .addHelpText("after", EXAMPLES)
     .action(async (options) => {
       const start = performance.now();

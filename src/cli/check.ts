@@ -49,8 +49,10 @@ import {
   readSuites,
   SUITE_HELP,
 } from "./suite_option.ts";
-import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
-import { ADAPTER_HELP } from "./gpu_choice.ts";
+import { FILL_HELP, SEED_HELP } from "./problem_options.ts";
+import { COLUMNS_HELP, JSONL_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
+import { ADAPTER_HELP, BACKEND_HELP } from "./gpu_choice.ts";
+import { GROUPS } from "./help_groups.ts";
 import {
   gather,
   oneOf,
@@ -63,17 +65,14 @@ import {
 } from "./values.ts";
 
 const EXAMPLES = `
-Every case must pass the accuracy gate, and be about as exact as the baseline says: a relative L2 error
-up to 1.5 times, a bound ratio up to twice as large as there (somewhat more where few outputs are
-compared) counts as the difference between drivers, and so does what is below one rounding of the
-result. Every device runs the same kernels: plans are made for the limits that all devices have. The
-baseline that is built in is lavapipe's; one of your own (--baseline, --update) holds your device to
-what it shows itself.
-Without --suite it checks a suite and a baseline of its own, which takes about four minutes on two cores
-without a GPU, and with --quick a third of one; where the driver has not compiled its kernels before, two
-minutes with --quick and longer without.
-On the CPU (--device cpu) the reference's blocked sums are held, rounded, against sums taken one by one:
-it says whether this machine's reference is right, and nothing of kernels.
+A case passes if it passes the accuracy gate and is about as exact as the baseline says. Drivers differ, so
+a relative L2 error of up to 1.5 times the baseline's passes, and a bound ratio of up to twice. Every device
+runs the same kernels here, planned for the limits that all devices have. The built-in baseline is
+lavapipe's; write one for your device with --baseline and --update.
+The built-in suite takes about four minutes on two CPU cores, --quick about 80 seconds, and two minutes more
+while the driver compiles the kernels for the first time.
+--columns and --sort print a table of all cases in place of a line for each failure.
+--device cpu tests the reference of this machine, not the kernels, and needs no driver.
 
 Examples:
   wgconv check
@@ -82,8 +81,8 @@ Examples:
   wgconv check --suite layers.txt --baseline layers.json --update
   wgconv check --suite layers.txt --baseline layers.json
 
-Exit 1: a case fails, was more exact in the baseline, or is there and did not run. Exit 2: nothing ran.
-Exit 5: a case did not run to its end.`;
+Exit 1: a case fails, is less exact than the baseline, or is in the baseline and did not run.
+Exit 2: nothing ran. Exit 5: a case did not run to its end.`;
 
 /** Problems of the built-in suite that reach every algorithm. */
 export const QUICK = /n"(normal_3x3|filter_5x5|stride2_3x3|groups_4|depthwise)"$/;
@@ -104,55 +103,60 @@ const CHECK_COLUMNS: readonly CaseColumnName[] = [
 /** `wgconv check`: the accuracy check of a CI. */
 export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
   return new Command("check")
-    .description("Check the accuracy of a suite against the gate and a baseline; for CI.")
+    .description("Check the accuracy of many problems against the gate and a baseline, in CI.")
+    .optionsGroup(GROUPS.common)
+    .option("--quick", "only five problems of the built-in suite, which use every algorithm")
     .option("--suite <file|name>", SUITE_HELP, gather)
-    .option("--match <regex>", "only problems whose descriptor and name it matches", parsePattern)
-    .addOption(oldMatch())
+    .option(
+      "--baseline <file>",
+      "accuracy that cases had; none checks against the gate alone; default the built-in one",
+      pathOr("none"),
+    )
+    .option("--update", "write the baseline anew and show what changes")
+    .option("--junit <file>", "write the results as JUnit XML")
+    .option("--save-failures <dir>", "save the tensors of each failure there, as .npz")
     .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), [...OPERATIONS])
-    .option("--algorithm <list>", algorithmNames().join(", "), someOf(algorithmNames()), [
-      ...algorithmNames(),
-    ])
     .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
       "nchw" as const,
       "nhwc" as const,
     ])
-    .option("--policy <list>", "tile policies; auto is the planner's choice", parsePolicies, [
-      "auto",
-    ])
-    .option("--tile <list>", "Winograd tiles; auto is the planner's choice", splitTiles, ["auto"])
     .option("--dtype <list>", CONV_DTYPES.join(", "), someOf(CONV_DTYPES), ["f32" as const])
+    .option("--algorithm <list>", algorithmNames().join(", "), someOf(algorithmNames()), [
+      ...algorithmNames(),
+    ])
+    .option("--match <regex>", "only problems whose descriptor or name matches", parsePattern)
+    .addOption(oldMatch())
+    .optionsGroup(GROUPS.data)
     .option(
       "--fill <kind>",
-      `${FILL_KINDS.join(", ")}; default uniform01, of i8 int8`,
+      FILL_HELP,
       oneOf(FILL_KINDS),
     )
-    .option("--seed <n>", "seed of the data", wholeNumber(0), 1)
+    .option("--seed <n>", SEED_HELP, wholeNumber(0), 1)
+    .optionsGroup(GROUPS.table)
     .option(
-      "--baseline <file>",
-      "the accuracy that cases had; none holds them against the gate only",
-      pathOr("none"),
+      "--jsonl <file>",
+      JSONL_HELP,
     )
-    .option("--update", "write the baseline anew, showing what changes")
-    .option("--junit <file>", "write the results as JUnit XML")
-    .option("--jsonl <file>", "write a record a case; - is stdout, and the report goes to stderr")
-    .option("--json", "as --jsonl -")
-    .option(
-      "--force",
-      `${FORCE_HELP}; begin a baseline of other data anew`,
-    )
-    .option("--quick", "five problems of the built-in suite, which reach every algorithm")
-    .option("--save-failures <dir>", "save the tensors of each failure there, as .npz")
-    .option("--columns <list>", `a table of all cases; ${COLUMNS_HELP}`, parseColumns)
-    .option("--sort <column>", `a table of all cases; ${SORT_HELP}`, parseSort)
-    .option("--verbose", "say which algorithms cannot do what")
+    .option("--json", "same as --jsonl -")
+    .option("--columns <list>", COLUMNS_HELP, parseColumns)
+    .option("--sort <column>", SORT_HELP, parseSort)
+    .option("--verbose", "say which algorithms do not support which problems")
+    .option("--force", `${FORCE_HELP}; replace a baseline of other data`)
+    .optionsGroup(GROUPS.device)
     .option(
       "--device <name>",
-      "gpu, or cpu: the reference, held against sums that are taken one by one; no driver needed",
+      "gpu, or cpu: check the reference itself, without a driver",
       oneOf(["gpu", "cpu"] as const),
       "gpu" as const,
     )
-    .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
     .option("--adapter <index|name>", ADAPTER_HELP)
+    .optionsGroup(GROUPS.kernel)
+    .option("--policy <list>", "tile policies; auto lets the planner choose", parsePolicies, [
+      "auto",
+    ])
+    .option("--tile <list>", "Winograd tiles; auto lets the planner choose", splitTiles, ["auto"])
     .addHelpText("after", EXAMPLES)
     .action(async (options, command) => {
       const suites = readSuites(options.suite, command);

@@ -13,6 +13,8 @@ export interface OptionNode {
   /** As on the command line, e.g. `-V` and `--version`; the long one last. */
   readonly names: readonly string[];
   readonly description: string;
+  /** Heading of the group that its command's help shows it in. */
+  readonly group: string;
   /** Missing where the option takes no value; `name` with its brackets. */
   readonly value?: ValueKind & { readonly name: string };
 }
@@ -76,13 +78,14 @@ type Argument = CommandUnknownOpts["registeredArguments"][number];
 
 function optionNode(option: Option): OptionNode {
   const { long, short, flags, description, required, optional, defaultValue } = option;
+  const group = option.helpGroupHeading ?? "Options:";
   const names = [short, long].filter((name) => name !== undefined);
-  const standard = shownDefault(defaultValue);
+  const standard = option.defaultValueDescription ?? shownDefault(defaultValue, option.parseArg);
   const described = `${description}${standard === "" ? "" : ` (default ${standard})`}`;
-  if (!required && !optional) return { names, description: described };
+  if (!required && !optional) return { names, description: described, group };
   const name = /[<[].*$/.exec(flags)?.[0] ?? "";
   const value = valueKind(name, option.argChoices, option.parseArg, "text");
-  return { names, description: described, value: { ...value, name } };
+  return { names, description: described, group, value: { ...value, name } };
 }
 
 function argumentNode(argument: Argument): ArgumentNode {
@@ -106,8 +109,13 @@ function valueKind(
   return { kind: /\b(file|folder|directory|path)/.test(name) ? "file" : otherwise };
 }
 
-function shownDefault(value: unknown): string {
+function shownDefault(value: unknown, parser: unknown): string {
   if (value === undefined || value === false) return "";
+  if (
+    isChoiceParser(parser) && Array.isArray(value) && value.length === parser.choices.length - 1
+  ) {
+    return "all";
+  }
   return Array.isArray(value) ? value.join(",") : String(value);
 }
 

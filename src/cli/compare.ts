@@ -18,26 +18,23 @@ import { terminalColumns } from "./terminal.ts";
 import { oneOf } from "./values.ts";
 
 const EXAMPLES = `
-A folder stands for the .jsonl files in it, so that a run's shards are one side; of two records of
-one case the later counts. Cases are paired by problem (names and spelling apart), op, dtype,
-epilogue, provider, layout and algorithm, and by kernel where a side has several of one case; with
---by best the fastest right record of each problem, op, dtype and epilogue is taken on each side.
-Best is the default where the sides have no provider in common, such as wgconv and cuDNN. Where each
-side is of one provider and they have cases in common, the providers are tags of runs (before, after).
-Each case that is not compared is counted, with the reason.
+A folder stands for the .jsonl files in it. If a case has several records, the last one counts.
+Cases are paired by problem (without its name), op, dtype, epilogue, provider, layout and algorithm. With
+--by best, the fastest correct record of each problem, op, dtype and epilogue is taken on each side; this is
+the default where the sides share no provider, as wgconv and cuDNN. Cases without a pair are counted, with
+the reason.
 
 Speed-up is the base's median time over the new one's. Its verdict:
-  SAME       the medians differ by no more than --margin; or by no more than --threshold, where
-             neither test below sees a difference
-  FASTER,    beyond the margin, and both tests agree: a two-sided Mann-Whitney rank test of the
-  SLOWER     samples (p < 0.01), and noise intervals (median and 3 median absolute deviations on
-             both sides) that do not meet
-  AMBIGUOUS  everything else, with its reason: the tests disagree, noise hides a difference that
-             would matter, samples are missing or too few (4 a side), clocks or caches differ
+  SAME       the medians differ by at most --margin; or by at most --threshold, and neither test below
+             sees a difference
+  FASTER,    the medians differ by more than --margin, and both tests agree: a two-sided Mann-Whitney
+  SLOWER     rank test (p < 0.01), and noise intervals (median +- 3 median absolute deviations) that do
+             not overlap
+  AMBIGUOUS  everything else, with the reason: the tests disagree, noise hides a difference that would
+             matter, there are fewer than 4 samples a side, clocks or caches differ
 
-Accuracy regresses when a verdict becomes fail or error, or when, on the same data, the bound ratio
-or relative L2 error is more than 1.5 times the base's and beyond the stricter record's limit. A wrong
-result of the new run exits 1 though it was wrong before, or is not in the base.
+Accuracy regresses when a verdict becomes fail or error, or when, on the same data, the bound ratio or the
+relative L2 error is more than 1.5 times the base's and above the stricter record's limit.
 
 Examples:
   wgconv compare base.jsonl new.jsonl
@@ -45,29 +42,29 @@ Examples:
   wgconv compare cudnn.jsonl wgconv.jsonl
   wgconv compare all.jsonl all.jsonl --provider cudnn,wgconv
 
-Exit 1: accuracy regressed, or a result is wrong. Exit 4: a case is SLOWER beyond --threshold. Exit 2: nothing matched.
-Where only some cases are compared, the exit code is theirs.`;
+Exit 1: accuracy regressed, or a new result is wrong, even if it was wrong before. Exit 2: nothing matched.
+Exit 4: a case is SLOWER by more than --threshold.`;
 
 /** `wgconv compare`: two runs, case by case. */
 export function compareCommand() {
   return new Command("compare")
-    .description("Compare two runs' records: accuracy by an exact rule, speed by a rank test.")
+    .description("Compare the records of two runs: is each case as exact and as fast?")
     .argument("<base>", "records to compare with: a .jsonl file, or a folder of them")
     .argument("<new>", "records to compare")
     .addOption(
-      new Option("--threshold <percent>", "slower by more is a regression")
+      new Option("--threshold <percent>", "being slower by more than this is a regression")
         .argParser(fraction).default(USUAL_THRESHOLD, "5%"),
     )
     .addOption(
-      new Option("--margin <percent>", "runs of one program differ by this much")
+      new Option("--margin <percent>", "treat differences below this as noise")
         .argParser(fraction).default(USUAL_MARGIN, "2%"),
     )
     .option(
       "--by <what>",
-      "best or algorithm (default: see below)",
+      "how to pair cases: algorithm or best; default: see below",
       oneOf<PairBy>(["best", "algorithm"]),
     )
-    .option("--provider <list>", "the base's provider and the new one's, or one for both")
+    .option("--provider <list>", "provider of the base and of the new run, or one for both")
     .option("--json", "print JSON")
     .option("--markdown", "print Markdown")
     .addHelpText("after", EXAMPLES)

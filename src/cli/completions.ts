@@ -17,8 +17,6 @@ const SHELLS = {
 } as const;
 
 const EXAMPLES = `
-The script knows every command, option and choice of this version.
-
 Examples:
   wgconv completions bash > ~/.local/share/bash-completion/completions/wgconv
   source <(wgconv completions bash)                          in this shell alone
@@ -30,7 +28,7 @@ Examples:
 export function completionsCommand(loadAll: () => Promise<CommandUnknownOpts>) {
   const shells = Object.keys(SHELLS) as (keyof typeof SHELLS)[];
   return new Command("completions")
-    .description("Print a script that teaches a shell to complete this program's command lines.")
+    .description("Print a script that completes wgconv's command lines in a shell.")
     .argument("<shell>", "the shell", oneOf(shells))
     .addOption(new Option("--json", "refused: it prints a script").hideHelp())
     .addHelpText("after", EXAMPLES)

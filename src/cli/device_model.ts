@@ -6,7 +6,7 @@ import { pathOr, readPathOr } from "./values.ts";
 
 /** What `--device-model` says of itself. */
 export const DEVICE_MODEL_HELP =
-  "JSON file of what the device reaches, in place of its calibration; h200 for an H200's figures";
+  "predict times from this file (of calibrate --output), or h200 for an NVIDIA H200";
 
 const H200_WORD = "h200";
 

@@ -2,7 +2,7 @@ import { Command, type CommandUnknownOpts } from "#cli-types";
 import { UnsupportedError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { calibrationPath, keptCalibration } from "./calibration.ts";
-import { ADAPTER_HELP } from "./gpu_choice.ts";
+import { ADAPTER_HELP, BACKEND_HELP } from "./gpu_choice.ts";
 import { printer } from "./output.ts";
 import { oneOf } from "./values.ts";
 
@@ -19,20 +19,20 @@ interface Calibrated {
 
 const EXAMPLES = `
 Examples:
-  wgconv devices                   adapters of Deno's WebGPU
+  wgconv devices                   GPUs that Deno's WebGPU finds
   wgconv devices --json            the same for programs
-  wgconv devices --backend dawn    what Dawn sees (downloads it at first use)
-  wgconv devices --adapter 1       the second of the adapters that are listed
+  wgconv devices --backend dawn    GPUs that Dawn finds (downloads Dawn at first use)
+  wgconv devices --adapter 1       only the second GPU
 
-Without a GPU, the CPU can stand in: apt-get install mesa-vulkan-drivers libvulkan1`;
+Without a GPU, install a driver for the CPU: apt-get install mesa-vulkan-drivers libvulkan1`;
 
 /** `wgconv devices`: adapters, their features and limits, and the drivers behind them. */
 export function devicesCommand(): CommandUnknownOpts {
   return new Command("devices")
-    .description("List adapters, their features, limits and drivers.")
-    .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .description("List GPUs, their features, limits, drivers and calibrations.")
+    .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
     .option("--adapter <index|name>", ADAPTER_HELP)
-    .option("--json", "print one JSON document")
+    .option("--json", "print JSON")
     .addHelpText("after", EXAMPLES)
     .action(async ({ backend, adapter, json }) => {
       const { describeAdapters } = await import("../gpu/describe.ts");

@@ -13,7 +13,7 @@ Examples:
 export function manCommand(loadAll: () => Promise<CommandUnknownOpts>) {
   return new Command("man")
     .description("Print the manual page of all commands, in troff.")
-    .option("--json", "print the commands and their options as JSON")
+    .option("--json", "print JSON")
     .addHelpText("after", EXAMPLES)
     .action(async ({ json }) => {
       const tree = commandTree(await loadAll());

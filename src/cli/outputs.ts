@@ -6,8 +6,7 @@ import { proveNpy } from "../npy/write.ts";
 import { readText } from "../read_text.ts";
 
 /** What `--force` does, of every command that writes files. */
-export const FORCE_HELP =
-  "overwrite files that are not empty, members that an archive has, and inputs";
+export const FORCE_HELP = "overwrite existing files and members of archives, also inputs";
 
 /** A file or folder that a command is going to write. */
 export interface Output {

@@ -20,54 +20,52 @@ import { printDescriptor } from "../problem/descriptor.ts";
 import { printableCell } from "../printable.ts";
 import { readText } from "../read_text.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
-import { ADAPTER_HELP, type GpuChoice } from "./gpu_choice.ts";
+import { ADAPTER_HELP, BACKEND_HELP, type GpuChoice } from "./gpu_choice.ts";
+import { GROUPS } from "./help_groups.ts";
 import { printer, reporter } from "./output.ts";
 import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
 import { openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
 import { terminalColumns } from "./terminal.ts";
-import { readTuning, tuningOf } from "./tuning_options.ts";
+import { readTuning, TUNING_HELP, tuningOf } from "./tuning_options.ts";
 import { oneOf, pathOr, readPathOr, refuseOptions, refuseWords } from "./values.ts";
 
 const EXAMPLES = `
-A plan is data: it is made without a GPU, from the limits that every WebGPU device has, from those of a
-file (JSON with WebGPU's names, such as the first line of a bench's JSONL), or from this machine's.
+A plan is made without a GPU, for the limits that every WebGPU device has, for those of a file (JSON with
+WebGPU's names, such as the first line of bench's JSONL), or for this machine's.
 
 Examples:
   wgconv plan --problem mb32ic64ih56oc64kh3ph1
+  wgconv plan --problem mb32ic64ih56oc64kh3ph1 --all --max-workspace 64MB
+  wgconv plan --input x.npy --filter w.npy --padding 1 --device gpu
   wgconv plan --problem mb32ic64ih56oc64kh3ph1 --op bwd-filter --limits h200.json --json
-  wgconv plan --input x.npy --filter w.npy --padding 1 --all
   wgconv plan --problem mb1ic8ih8oc8kh3 --algorithm direct --wgsl
-  wgconv plan --problem mb32ic64ih56oc64kh3ph1 --algorithm winograd1d --tile "F(6,3)" --policy 32x32x8_8x8
-  wgconv plan --problem mb32ic64ih56oc64kh3ph1 --all --max-workspace 64MB`;
+  wgconv plan --problem mb32ic64ih56oc64kh3ph1 --algorithm winograd1d --tile "F(6,3)" --policy 32x32x8_8x8`;
 
 /** `wgconv plan`: what would run and why. */
 export function planCommand() {
   return problemCommand("plan")
-    .description(
-      "Show what would run for a problem, and why. Files are opened for their shapes only.",
-    )
-    .option(
-      "--limits <what>",
-      "default, or a JSON file of device limits; - is stdin",
-      pathOr("default"),
-      "default",
-    )
+    .description("Show which kernel would run, and why. Files are opened for their shapes only.")
+    .optionsGroup(GROUPS.common)
+    .option("--all", "list what every algorithm would do")
+    .option("--wgsl", "print the shaders")
+    .optionsGroup(GROUPS.device)
     .option(
       "--device <name>",
-      "gpu: use this machine's limits, and what was measured of it",
+      "gpu: plan for this machine, with its limits, calibration and tuning",
       oneOf(["none", "gpu"] as const),
       "none" as const,
     )
-    .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
-    .option("--adapter <index|name>", ADAPTER_HELP)
     .option(
-      "--tuning <file>",
-      "what wgconv tune measured on --device gpu, for auto; none for none (the user's own)",
-      pathOr("none"),
+      "--limits <what>",
+      "of every device (default), or of a JSON file; - is stdin",
+      pathOr("default"),
+      "default",
     )
-    .option("--all", "list what every algorithm would do")
-    .option("--wgsl", "print the shaders")
+    .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
+    .option("--adapter <index|name>", ADAPTER_HELP)
+    .optionsGroup(GROUPS.kernel)
+    .option("--tuning <file>", TUNING_HELP, pathOr("none"))
     .addHelpText("after", EXAMPLES)
     .action(async (options, { args }) => {
       refuseWords("Cannot plan", args, operandFlags(options.op));

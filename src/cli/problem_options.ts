@@ -6,6 +6,7 @@ import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_proble
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { FILE_FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
+import { GROUPS } from "./help_groups.ts";
 import { AS_DTYPES, AS_HELP } from "./as_option.ts";
 import { DEVICE_MODEL_HELP, deviceOption, parseDeviceModel } from "./device_model.ts";
 import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
@@ -31,35 +32,26 @@ export function algorithmChoices(): string[] {
 export function problemCommand(name: string) {
   return new Command(name)
     .allowExcessArguments()
-    .option("--op <op>", "fwd, bwd-data or bwd-filter", oneOf(OPERATIONS), "fwd" as const)
-    .option("--input <file>", "activations X, for fwd and bwd-filter")
-    .option("--filter <file>", "filter W, for fwd and bwd-data")
-    .option("--grad-output <file>", "gradient dY of the output, for bwd-data and bwd-filter")
-    .option("--bias <file>", "K values added to the output, or one (fwd)")
-    .option("--as <name>", AS_HELP, oneOf(AS_DTYPES))
-    .option("--problem <descriptor>", "seeded data of this problem in place of files")
-    .option("--fill <kind>", `data of --problem: ${FILL_KINDS.join(", ")}`, oneOf(FILL_KINDS))
-    .option("--seed <n>", "seed of made data and of samples", wholeNumber(0), 1)
-    .option(
-      "--input-size <h,w>",
-      "size of bwd-data's result, where stride leaves several",
-      parseSizes,
-    )
-    .option("--filter-size <r,s>", "size of bwd-filter's result, where several fit", parseSizes)
+    .optionsGroup(GROUPS.common)
+    .option("--input <file>", "input X (fwd, bwd-filter)")
+    .option("--filter <file>", "filter W (fwd, bwd-data)")
+    .option("--grad-output <file>", "gradient dY of the output (bwd-data, bwd-filter)")
+    .option("--bias <file>", "K values added to the output, or one for all (fwd)")
+    .option("--op <op>", OPERATIONS.join(", "), oneOf(OPERATIONS), "fwd" as const)
+    .option("--problem <descriptor>", "sizes, such as mb8ic64ih56oc64kh3ph1; data is generated")
     .option("--stride <h,w>", "default 1", parseSizes)
     .option(
       "--padding <h,w>",
-      "zeros around the input: one value, one an axis, or top,left,bottom,right; same for as many as " +
-        "outputs of size / stride, rounded up, need (an odd one behind; of same-lower before), valid for none; default 0",
+      "zeros around the input: 1; 1,2 (one per axis); top,left,bottom,right; or valid (none), same " +
+        "(size / stride outputs, an odd zero last), same-lower (an odd zero first); default 0",
       parsePadding,
     )
-    .option("--dilation <h,w>", "step between filter taps; default 1, no dilation", parseSizes)
-    .option("--groups <g>", "channel groups; default 1", wholeNumber(1))
     .option("--layout <name>", LAYOUTS.join(", "), oneOf(LAYOUTS, LAYOUT_ALIASES), "nchw" as const)
     .option(
-      "--filter-layout <name>",
-      `${FILE_FILTER_LAYOUTS.join(", ")} (TensorFlow's and JAX's HWIO); default goes with --layout`,
-      oneOf(FILE_FILTER_LAYOUTS, LAYOUT_ALIASES),
+      "--dtype <name>",
+      "type of the operands: f32, f16 (sums in f32) or i8 (sums in i32; u8 files stay u8)",
+      oneOf(CONV_DTYPES),
+      "f32" as const,
     )
     .option(
       "--algorithm <name>",
@@ -67,81 +59,107 @@ export function problemCommand(name: string) {
       oneOf(algorithmChoices()),
       "auto" as const,
     )
-    .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
+    .option("--json", "print JSON")
+    .optionsGroup(GROUPS.problem)
+    .option("--dilation <h,w>", "step between filter taps; default 1", parseSizes)
+    .option("--groups <g>", "channel groups; default 1", wholeNumber(1))
+    .option("--activation <name>", ACTIVATIONS.join(", "), oneOf(ACTIVATIONS), "none" as const)
     .option(
-      "--policy <name>",
-      "tile policy in place of the planner's choice: small, or a tile such as 64x32x8_8x8",
-      parsePolicy,
+      "--filter-layout <name>",
+      `${FILE_FILTER_LAYOUTS.join(", ")} (HWIO of TensorFlow and JAX); default follows --layout`,
+      oneOf(FILE_FILTER_LAYOUTS, LAYOUT_ALIASES),
     )
     .option(
-      "--splits <n>",
-      "workgroups that share the depth of a tile, in place of the planner's choice",
-      wholeNumber(1),
+      "--input-size <h,w>",
+      "size of bwd-data's result, where a stride allows several",
+      parseSizes,
     )
-    .option("--tile <tile>", "Winograd tile in place of the planner's choice: F(4x4,3x3), F(6,3)")
+    .option("--filter-size <r,s>", "size of bwd-filter's result, where several fit", parseSizes)
+    .optionsGroup(GROUPS.data)
     .option(
-      "--flush <products>",
-      "products that one accumulator of fused Winograd, WinRS or matrix units sums before they are added to others; 0 for all",
-      wholeNumber(0),
+      "--fill <kind>",
+      FILL_HELP,
+      oneOf(FILL_KINDS),
     )
-    .option(
-      "--pair <kernels>",
-      "WinRS kernels in place of the planner's choice: a8n3r6,a4n3r2, or exact for the fastest that end at " +
-        "the gradient's edge",
-    )
-    .option(
-      "--segments <z>",
-      "WinRS segments, as --splits; auto is the planner's choice",
-      parseSegments,
-    )
-    .option("--max-workspace <bytes>", WORKSPACE_HELP, parseWorkspace)
-    .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)
-    .option("--exact", "no Winograd algorithm")
-    .option("--without <list>", `optimisations to leave out: ${VARIANT_HELP.without}`, commaList)
-    .option("--with <list>", `optimisations to add: ${VARIANT_HELP.with}`, commaList)
-    .option("--raster <order>", RASTER_HELP, parseRaster)
-    .option("--max-bound-ratio <x>", BOUND_HELP, positiveNumber)
-    .option(
-      "--dtype <name>",
-      "type of the operands; sums are in f32, of i8 in i32: f32, f16, i8 (files of u8 are u8)",
-      oneOf(CONV_DTYPES),
-      "f32" as const,
-    )
+    .option("--seed <n>", SEED_HELP, wholeNumber(0), 1)
+    .option("--as <name>", AS_HELP, oneOf(AS_DTYPES))
+    .optionsGroup(GROUPS.types)
     .option("--out-dtype <name>", OUT_DTYPE_HELP, oneOf(CONV_OUT_DTYPES))
     .option(
       "--scale <x|file>",
-      "factor of sums that become i8 or u8 (--out-dtype): a number, or a file of one or K",
+      "factor of sums before they become i8 or u8: a number, or a file of one or K numbers",
       numberOrFile,
     )
     .option(
       "--input-zero-point <n|file>",
-      "of --dtype i8: the value of X that stands for zero; padding is zero",
+      "with --dtype i8: the value of X that means zero",
       numberOrFile,
     )
     .option(
       "--filter-zero-point <n|file>",
-      "of --dtype i8: the value of W that stands for zero, or a file of one or K",
+      "with --dtype i8: the value of W that means zero, or a file of one or K",
       numberOrFile,
     )
     .option(
       "--output-zero-point <n|file>",
-      "of --out-dtype i8 and u8: the result that stands for zero",
+      "with --out-dtype i8 or u8: the value of the result that means zero",
       numberOrFile,
     )
-    .option("--activation <name>", ACTIVATIONS.join(", "), oneOf(ACTIVATIONS), "none" as const)
-    .option("--json", "print one JSON record");
+    .optionsGroup(GROUPS.kernel)
+    .option("--exact", EXACT_HELP)
+    .option("--max-workspace <bytes>", WORKSPACE_HELP, parseWorkspace)
+    .option("--max-bound-ratio <x>", BOUND_HELP, positiveNumber)
+    .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
+    .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)
+    .option("--policy <name>", POLICY_HELP, parsePolicy)
+    .option(
+      "--splits <n>",
+      "workgroups that share the sum of one tile (split-K)",
+      wholeNumber(1),
+    )
+    .option("--tile <tile>", "Winograd tile: F(4x4,3x3), F(6,3)")
+    .option(
+      "--pair <kernels>",
+      "WinRS kernels: a8n3r6,a4n3r2, or exact (none that compute beyond the gradient's edge)",
+    )
+    .option("--segments <z>", "WinRS segments, as --splits; or auto", parseSegments)
+    .option("--flush <products>", FLUSH_HELP, wholeNumber(0))
+    .option("--raster <order>", RASTER_HELP, parseRaster)
+    .option("--without <list>", `turn optimisations off: ${VARIANT_HELP.without}`, commaList)
+    .option("--with <list>", `turn optimisations on: ${VARIANT_HELP.with}`, commaList);
 }
 
 /** What `--math` says. */
-export const MATH_HELP = "of f32: auto, f32, or f16x3: three products of halves on matrix units, " +
-  "and f32 where those are not enough";
+export const MATH_HELP =
+  "how f32 is multiplied: f32; f16x3, as three products of halves on matrix units (--backend dawn); " +
+  "or auto, the faster";
+
+/** What `--fill` says. */
+export const FILL_HELP = `kind of generated data: ${
+  FILL_KINDS.join(", ")
+}; default uniform01, int8 for i8`;
+
+/** What `--seed` says. */
+export const SEED_HELP = "seed of generated data and of samples";
+
+/** What `--exact` says. */
+export const EXACT_HELP = "exclude Winograd algorithms, whose rounding errors are larger";
 
 /** What `--max-bound-ratio` says. */
-export const BOUND_HELP = "no Winograd algorithm whose limit of error / (u sum|a||b|) exceeds x";
+export const BOUND_HELP = "exclude Winograd algorithms that may exceed this bound ratio";
 
 /** What `--loss-scale` says. */
 export const LOSS_SCALE_HELP =
-  "the output's gradient is multiplied by this before it is rounded; so is the result";
+  "multiply the output's gradient by x before it is rounded; the result is x times as large";
+
+/** What `--flush` says. */
+export const FLUSH_HELP =
+  "products that one accumulator of fused Winograd, WinRS or matrix units sums before its value moves " +
+  "to another sum; 0 for all";
+
+/** What `--policy` says. */
+export const POLICY_HELP =
+  "tile policy: small, or a tile such as 64x32x8_8x8: results and depth per workgroup, results per thread";
 
 /** @throws {TypeError} where a loss scale is given and none of the operations reads an output's gradient. */
 export function refuseLossScale(
@@ -151,13 +169,14 @@ export function refuseLossScale(
 ) {
   if (lossScale === undefined || ops.some((op) => op !== "fwd")) return;
   throw new InputTypeError(
-    `${doing}: --loss-scale is of the output's gradient, which fwd has none of`,
+    `${doing}: --loss-scale multiplies the output's gradient, and fwd has none`,
   );
 }
 
 /** What `--out-dtype` says. */
 export const OUT_DTYPE_HELP =
-  "type of the result and the bias, in place of the operands': f32, f16; of i8 operands i32 (the default), i8 or u8";
+  "type of the result and the bias: f32 or f16, by default that of the operands; of i8 operands i32 " +
+  "(default), i8 or u8";
 
 /** A number, or the path of a file that is none. */
 function numberOrFile(text: string): number | string {

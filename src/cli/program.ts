@@ -5,6 +5,7 @@ import { VERSION } from "../version.ts";
 import { runToEnd, sayFailure } from "./failure.ts";
 import { meant, meantOption } from "./other_words.ts";
 import { writeText } from "./output.ts";
+import { GROUPS, orderedGroups } from "./help_groups.ts";
 import { COLORS, setTalk } from "./talk.ts";
 import { gather, oneOf } from "./values.ts";
 
@@ -18,67 +19,67 @@ interface Entry {
 const COMMANDS: readonly Entry[] = [
   {
     name: "conv",
-    summary: "convolve .npy tensors: check the result, time it, write it",
+    summary: "convolve .npy tensors or compute gradients; check and time the result",
     load: async () => (await import("./conv.ts")).convCommand(),
   },
   {
     name: "gemm",
-    summary: "multiply .npy matrices, or a suite of products: check, time, search, write",
+    summary: "multiply .npy matrices; check and time the result",
     load: async () => (await import("./gemm.ts")).gemmCommand(),
   },
   {
     name: "bench",
-    summary: "time and check problems of a suite: one JSONL record a case",
+    summary: "time and check many problems; write a JSON record for each",
     load: async () => (await import("./bench.ts")).benchCommand(),
   },
   {
     name: "check",
-    summary: "check the accuracy of a suite against a baseline: for CI, with JUnit XML",
+    summary: "check the accuracy of many problems in CI, with JUnit XML",
     load: async () => (await import("./check.ts")).checkCommand(),
   },
   {
     name: "compare",
-    summary: "compare two runs' records: accuracy by an exact rule, speed by a rank test",
+    summary: "compare the accuracy and speed of two runs",
     load: async () => (await import("./compare.ts")).compareCommand(),
   },
   {
     name: "report",
-    summary: "show records as a table, CSV, TSV, Markdown, or one HTML page with charts",
+    summary: "show records as a table, CSV, Markdown or an HTML page",
     load: async () => (await import("./report.ts")).reportCommand(),
   },
   {
     name: "tune",
-    summary: "find the fastest kernel on this device, which auto uses from then on",
+    summary: "find the fastest kernel on this GPU; auto uses it from then on",
     load: async () => (await import("./tune.ts")).tuneCommand(),
   },
   {
     name: "calibrate",
-    summary: "measure a model of this device, for auto to predict times by",
+    summary: "measure this GPU, so that auto predicts its times",
     load: async () => (await import("./calibrate.ts")).calibrateCommand(),
   },
   {
     name: "plan",
-    summary: "show what would run and why, without a GPU",
+    summary: "show which kernel would run and why, without a GPU",
     load: async () => (await import("./plan.ts")).planCommand(),
   },
   {
     name: "tensor",
-    summary: "make, describe, convert, compare and picture .npy tensors",
+    summary: "make, describe, convert, compare and draw .npy tensors",
     load: async () => (await import("./tensor.ts")).tensorCommand(),
   },
   {
     name: "transform",
-    summary: "print Winograd's exact transforms of F(n,r), their cost and their errors",
+    summary: "print the exact transforms of Winograd's F(n,r)",
     load: async () => (await import("./transform.ts")).transformCommand(),
   },
   {
     name: "devices",
-    summary: "list adapters, their features, limits and drivers",
+    summary: "list GPUs, their features, limits and drivers",
     load: async () => (await import("./devices.ts")).devicesCommand(),
   },
   {
     name: "completions",
-    summary: "print a script that completes command lines: bash, zsh, fish, PowerShell",
+    summary: "print a completion script: bash, zsh, fish, PowerShell",
     load: async () => (await import("./completions.ts")).completionsCommand(wholeProgram),
   },
   {
@@ -164,7 +165,8 @@ async function makeProgram(loaded: (name: string) => boolean): Promise<CommandUn
   const program = new Command("wgconv")
     .description("Convolutions on any GPU that has Vulkan, Metal or D3D12: .npy in, .npy out.")
     .version(VERSION, "-V, --version", "print the version")
-    .helpCommand("help [command...]", "help on a command")
+    .helpCommand("help [command...]", "show the help of a command")
+    .optionsGroup(GROUPS.general)
     .option("--debug", "print stack traces of errors")
     .addHelpText("after", EXAMPLES);
   for (const { name, summary, load } of COMMANDS) {
@@ -178,17 +180,20 @@ async function makeProgram(loaded: (name: string) => boolean): Promise<CommandUn
 /** Gives a command and those below it the options that all have, which {@linkcode setTalk} reads. */
 function withTalkOptions(command: CommandUnknownOpts): void {
   command
+    .optionsGroup(GROUPS.general)
     .option(
       "--quiet",
-      "print only errors, what failed and what was asked for: no reports, notes and progress",
+      "print only errors, failures and requested output: no reports, notes, progress",
     )
-    .option("--color <when>", `${COLORS.join(", ")}; auto follows NO_COLOR`, oneOf(COLORS), "auto");
+    .option("--color <when>", `${COLORS.join(", ")}; auto obeys NO_COLOR`, oneOf(COLORS), "auto")
+    .helpOption("-h, --help", "show this help");
   command.commands.forEach(withTalkOptions);
 }
 
 /** Makes a command and those below it throw in place of exiting, and word errors our way. */
 function configure(command: CommandUnknownOpts): void {
-  command.exitOverride().showSuggestionAfterError().configureOutput({
+  command.exitOverride().showSuggestionAfterError().configureHelp({ groupItems: orderedGroups });
+  command.configureOutput({
     writeOut: (text) => writeText("stdout", text),
     writeErr: (text) => writeText("stderr", text),
     outputError: (text, write) => write(usageMessage(text, command)),

@@ -39,42 +39,40 @@ const ENDINGS: Readonly<Record<string, typeof FORMATS[number]>> = {
 };
 
 const EXAMPLES = `
-Records of several files are put together, the shards of a suite or the runs of several providers; a
-folder stands for the .jsonl files in it. Of two records of one case the later counts.
+A folder stands for the .jsonl files in it. If a case has several records, the last one counts.
 
-A word of --only is an operation, provider, algorithm, dtype, math, layout, verdict or cache; any
-other is a part of names or descriptors. Words of one kind are alternatives, kinds add up.
+--only takes operations, providers, algorithms, dtypes, maths, layouts, verdicts and caches; any other word
+is a part of a name or descriptor. Words of one kind are alternatives, different kinds all have to match.
 
-The page begins with a headline and failures; speed-ups over --baseline (a peer, where the records
-have one), rooflines and errors follow as charts, speed and error side by side where there are several
-precisions, how each provider measured, and every case. It is one file without scripts.
-An H200's ceilings are known to the roofline, without tensor cores; --peak-tflops and --bandwidth say
-those of other devices.
+The HTML page shows a summary, failures, speed-ups over --baseline, rooflines, errors, speed beside error
+where there are several precisions, and every case. It is one file without scripts.
+Rooflines know the ceilings of an H200; --peak-tflops and --bandwidth give those of other devices.
 
 Examples:
   wgconv report run.jsonl
   wgconv report shard*.jsonl --only fwd,bwd-data,nhwc --format markdown
-  wgconv report wgconv.jsonl cudnn.jsonl --peak-tflops 66.9 --bandwidth 4800 --output report.html`;
+  wgconv report wgconv.jsonl cudnn.jsonl --output report.html
+  wgconv report run.jsonl --peak-tflops 82.6 --bandwidth 1008 --output report.html`;
 
 /** `wgconv report`: views of records. */
 export function reportCommand() {
   return new Command("report")
-    .description("Show records as a table, CSV, TSV, Markdown, or one HTML page with charts.")
+    .description("Show records as a table, CSV, TSV, Markdown, or an HTML page with charts.")
     .argument("<files...>", "records: .jsonl files, or folders of them")
     .option(
       "--format <name>",
-      `${FORMATS.join(", ")}; default: what --output ends in says, or else table`,
+      `${FORMATS.join(", ")}; default by the ending of --output, else table`,
       oneOf(FORMATS),
     )
-    .option("--json", "as --format json: a record a line")
-    .option("--columns <list>", `${COLUMNS_HELP}; of tables and Markdown`, parseColumns)
+    .option("--json", "same as --format json: one record per line")
+    .option("--columns <list>", COLUMNS_HELP, parseColumns)
     .option("--sort <column>", SORT_HELP, parseSort)
     .option("--output <file>", "where the report goes; - is stdout", "-")
     .option("--force", FORCE_HELP)
-    .option("--only <words>", "the cases to show, separated by commas", words)
-    .option("--title <text>", "title of the page", "wgconv report")
-    .option("--baseline <provider>", "what the page's speed-ups are over")
-    .option("--peak-tflops <n>", "the device's arithmetic ceiling, for the roofline", positive)
+    .option("--only <words>", "show only these cases; a comma-separated list, see below", words)
+    .option("--title <text>", "title of the HTML page", "wgconv report")
+    .option("--baseline <provider>", "provider that the speed-ups of the HTML page compare with")
+    .option("--peak-tflops <n>", "the device's TFLOP/s, for the roofline", positive)
     .option("--bandwidth <n>", "the device's memory bandwidth in GB/s, for the roofline", positive)
     .addHelpText("after", EXAMPLES)
     .action(async (files, options) => {

@@ -9,7 +9,7 @@ import { printer, reporter } from "./output.ts";
 
 /** Help of `--suite`. */
 export const SUITE_HELP =
-  "descriptors: a file as benchdnn's, or a name of bench --list-suites; may be given several times";
+  "file of problems in benchdnn's grammar, or a built-in suite (bench --list-suites); repeatable";
 
 /** Problems of suites. */
 export interface ReadSuites {

@@ -12,10 +12,10 @@ export const parseColumns = someOf<CaseColumnName>(CASE_COLUMN_NAMES);
 export const parseSort = sortParser<CaseColumnName>(CASE_COLUMN_NAMES);
 
 /** What `--sort` says. */
-export const SORT_HELP = "a column that rows are sorted by, -time for the largest first";
+export const SORT_HELP = "column to sort by; -time for the largest first";
 
 /** What `--wide` says. */
-export const WIDE_HELP = "every column, kernels' names too, where the table is to fit otherwise";
+export const WIDE_HELP = "show every column, even if the table is wider than the terminal";
 
 /** Makes a parser of a column that rows are sorted by. */
 export function sortParser<C extends string>(
@@ -28,6 +28,16 @@ export function sortParser<C extends string>(
   };
   return Object.assign(parse, { choices: names, list: false });
 }
+
+/** What `--jsonl` says. */
+export const JSONL_HELP =
+  "write a record per case to this file; - is stdout, the table then goes to stderr";
+
+/** What `--resume` of suites says. */
+export const RESUME_HELP = "continue the --jsonl file of an interrupted run";
+
+/** What `--shard` says. */
+export const SHARD_HELP = "only part i of n, from 1: for several machines";
 
 /** How a table of cases is asked for. */
 export interface TableOptions {

@@ -4,8 +4,7 @@ import type { Timings } from "../run/timeline.ts";
 import { printer } from "./output.ts";
 
 /** What `--timings` says. */
-export const TIMINGS_HELP =
-  "print where the wall time went, in ms; with --json a record of its own";
+export const TIMINGS_HELP = "print how long each part of the run took, in ms";
 
 /** Prints where the time went, where that was asked for; aside where the result goes to stdout. */
 export function printTimings(

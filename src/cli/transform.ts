@@ -12,7 +12,7 @@ import { oneOf, wholeNumber } from "./values.ts";
 const FORMATS = ["fractions", "decimals", "latex", "wgsl", "json"] as const;
 
 const EXAMPLES = `
-F(n,r) computes n results of a filter of length r with n + r - 1 products; F(n0xn1,r0xr1) nests two.
+F(n,r) computes n results of a filter of length r with n + r - 1 multiplications; F(n0xn1,r0xr1) nests two.
 An .npz holds float64 matrices A (α x n), G (α x r) and D (α x α), or A0, G0, D0 and A1, G1, D1.
 
 Examples:
@@ -27,20 +27,25 @@ Examples:
 export function transformCommand(): CommandUnknownOpts {
   return new Command("transform")
     .description(
-      "Print the exact transforms of Winograd's F(n,r), what they cost and their errors.",
+      "Print the exact matrices of Winograd's F(n,r), their operation counts and errors.",
     )
     .argument("<tile>", "F(n,r), or F(n0xn1,r0xr1)")
     .option("--format <name>", FORMATS.join(", "), oneOf(FORMATS), "fractions" as const)
-    .option("--json", "as --format json")
-    .option("--scaling <name>", `of rows: ${SCALINGS.join(", ")}`, oneOf(SCALINGS), "none" as const)
-    .option("--length <L>", "products in an output, for the error", wholeNumber(1))
+    .option("--json", "same as --format json")
+    .option(
+      "--scaling <name>",
+      `scaling of rows: ${SCALINGS.join(", ")}`,
+      oneOf(SCALINGS),
+      "none" as const,
+    )
+    .option("--length <L>", "products per output, for the error", wholeNumber(1))
     .option(
       "--type <name>",
-      "of WGSL: f32, vec2f, vec4f",
+      "type of WGSL: f32, vec2f, vec4f",
       oneOf(["f32", "vec2f", "vec4f"] as const),
       "f32" as const,
     )
-    .option("--output <file.npz>", "write the matrices too; - is stdout")
+    .option("--output <file.npz>", "write the matrices to this file too; - is stdout")
     .option("--force", FORCE_HELP)
     .addHelpText("after", EXAMPLES)
     .action(async (text, { json, scaling, length, type, output, force, ...options }) => {

@@ -1,5 +1,5 @@
 import { algorithmNames } from "../algorithms/registry.ts";
-import { Command } from "#cli-types";
+import { Command, Option } from "#cli-types";
 import { benchGroups, type BenchPlan, groupFeatures } from "../bench/bench_plan.ts";
 import type { SuiteProblem } from "../bench/suite.ts";
 import { type TunedGroup, tuneSuite } from "../bench/tune_suite.ts";
@@ -14,11 +14,13 @@ import { commandWrites } from "./failure.ts";
 import { mergeFile } from "./merge_file.ts";
 import { caseProgress } from "./case_progress.ts";
 import { onInterrupt } from "./interrupt.ts";
-import { ADAPTER_HELP } from "./gpu_choice.ts";
+import { ADAPTER_HELP, BACKEND_HELP } from "./gpu_choice.ts";
+import { GROUPS } from "./help_groups.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { printer, reporter, sayFailed } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { ignoredClause, noteIgnored, readSuites, refuseFiles, SUITE_HELP } from "./suite_option.ts";
+import { SEED_HELP } from "./problem_options.ts";
 import { SORT_HELP } from "./table_options.ts";
 import { parseTuneColumns, parseTuneSort, TUNE_COLUMNS_HELP, tuneRows } from "./tune_table.ts";
 import { terminalColumns } from "./terminal.ts";
@@ -26,49 +28,51 @@ import { tuningPath } from "./tuning_options.ts";
 import { gather, oneOf, parsePolicies, someOf, splitTiles, wholeNumber } from "./values.ts";
 
 const EXAMPLES = `
-Every algorithm, tile policy, tile, pair of WinRS' kernels and a few numbers of its segments are looked at
-briefly; the four fastest and the planner's choice are then sampled in turn and checked. The winner is kept
-for its device, driver and class of problems (batches of about the same power of two), in a file that auto
-uses from then on: the user's own ($XDG_CACHE_HOME/wgconv/tuning.jsonl), or one that --tuning names. A winner counts as long as
-its kernels are the ones that were measured and found exact.
+Every algorithm, tile policy, tile, WinRS pair and some numbers of segments run briefly. The four fastest
+and the planner's choice are then timed in turn and checked. The winner is kept for this device, driver and
+class of problems (batches of about the same power of two), in the user's file
+($XDG_CACHE_HOME/wgconv/tuning.jsonl) or in --output. auto uses it as long as its kernels do not change.
 
 Examples:
   wgconv tune --suite resnet3x3 --op all
   wgconv tune mb32ic64ih56oc64kh3ph1 --output mine.jsonl
   wgconv conv --problem mb32ic64ih56oc64kh3ph1 --tuning mine.jsonl
 
-Exit 1: a rival failed its check (it does not win). Exit 2: nothing ran. Exit 5: one did not run to its end.`;
+Exit 1: a kernel failed its check; it does not win. Exit 2: nothing ran. Exit 5: one did not run to its end.`;
 
 /** `wgconv tune`: measures what `auto` is to choose on this device. */
 export function tuneCommand() {
   return new Command("tune")
-    .description("Find the fastest kernel on this device, which auto uses from then on.")
-    .argument("[descriptor...]", "problems")
+    .description("Find the fastest kernel on this GPU; auto uses it from then on.")
+    .argument("[descriptor...]", "problems, such as mb8ic64ih56oc64kh3ph1")
+    .optionsGroup(GROUPS.common)
     .option("--suite <file|name>", SUITE_HELP, gather)
     .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), ["fwd" as const])
     .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
       "nchw" as const,
     ])
     .option("--dtype <list>", CONV_DTYPES.join(", "), someOf(CONV_DTYPES), ["f32" as const])
+    .option("--output <file>", "where the results are kept; default the user's own file")
+    .option("--json", "print a record per finalist; the table goes to stderr")
+    .option("--columns <list>", TUNE_COLUMNS_HELP, parseTuneColumns)
+    .option("--sort <column>", SORT_HELP, parseTuneSort)
+    .option("--force", "merge into --output even if it is an input")
+    .optionsGroup(GROUPS.measure)
+    .option("--seed <n>", SEED_HELP, wholeNumber(0), 1)
+    .option("--runs <n>", "most timed samples per finalist", wholeNumber(1), 30)
+    .optionsGroup(GROUPS.device)
+    .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
+    .option("--adapter <index|name>", ADAPTER_HELP)
+    .optionsGroup(GROUPS.kernel)
     .option("--algorithm <list>", algorithmNames().join(", "), someOf(algorithmNames()), [
       ...algorithmNames(),
     ])
-    .option(
-      "--policy <list>",
-      "tile policies",
-      parsePolicies,
-      ["auto", ...TILE_POLICIES.map(({ name }) => name)],
+    .addOption(
+      new Option("--policy <list>", "tile policies; auto lets the planner choose")
+        .argParser(parsePolicies)
+        .default(["auto", ...TILE_POLICIES.map(({ name }) => name)], "auto and all named ones"),
     )
-    .option("--tile <list>", "Winograd tiles; auto is the planner's choice", splitTiles, ["auto"])
-    .option("--seed <n>", "seed of the data", wholeNumber(0), 1)
-    .option("--runs <n>", "most timed samples of a finalist", wholeNumber(1), 30)
-    .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
-    .option("--adapter <index|name>", ADAPTER_HELP)
-    .option("--output <file>", "where the tuning is kept; the user's own where absent")
-    .option("--columns <list>", TUNE_COLUMNS_HELP, parseTuneColumns)
-    .option("--sort <column>", SORT_HELP, parseTuneSort)
-    .option("--json", "print a record of every finalist; the table goes to stderr")
-    .option("--force", "merge into --output though it is an input")
+    .option("--tile <list>", "Winograd tiles; auto lets the planner choose", splitTiles, ["auto"])
     .addHelpText("after", EXAMPLES)
     .action(async (descriptors, options, command) => {
       refuseFiles("Cannot tune", descriptors);

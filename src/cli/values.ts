@@ -103,7 +103,7 @@ export function parseWorkspace(text: string): WorkspaceLimit {
 }
 
 /** Help of `--max-workspace`. */
-export const WORKSPACE_HELP = "most memory beside the tensors: 64MB, 1GiB, or 0.5x of theirs";
+export const WORKSPACE_HELP = "most memory beside the tensors: 64MB, 1GiB, or 0.5x of their size";
 
 /** A parser that tells what it accepts, for completions: one of `choices`, or a comma list of them. */
 export interface ChoiceParser<T> {

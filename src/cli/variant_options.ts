@@ -16,9 +16,8 @@ export const VARIANT_HELP = {
 
 /** Help of `--raster`. */
 export const RASTER_HELP =
-  "order of workgroups over tiles of a product or of fused Winograd: rows (down all rows, then the next column), or " +
-  "grouped:N (down N rows of tiles, along all columns, then the next N); unless given, rows, and " +
-  "bands for large products of gemm";
+  "order of tiles: rows (all rows, then the next column), or grouped:N (N rows, all columns, then the " +
+  "next N rows)";
 
 /** Parses `rows` or `grouped:8`: rows of tiles that workgroups go down first, 0 for all. */
 export function parseRaster(text: string): number {

@@ -1,0 +1,82 @@
+/** `deno task docs`: writes docs/commands.md, made of the commands' definitions. */
+import {
+  allCommands,
+  type CommandNode,
+  commandTree,
+  type OptionNode,
+} from "../src/cli/command_tree.ts";
+import { GROUPS, orderedGroups } from "../src/cli/help_groups.ts";
+import { wholeProgram } from "../src/cli/program.ts";
+
+const PAGE = new URL("../docs/commands.md", import.meta.url);
+
+/** Options of every command, which the page says once. */
+const EVERYWHERE = ["--help", "--quiet", "--color"];
+
+/** The page: a section per command with its options by group, notes and examples. */
+export async function commandsPage(): Promise<string> {
+  const root = commandTree(await wholeProgram());
+  const commands = allCommands(root)
+    .filter(({ path }) => path.length > 1 && path.at(-1) !== "help");
+  const general = root.options.filter(({ names }) => EVERYWHERE.includes(names.at(-1)!));
+  const said = new Map<string, string>();
+  return [
+    "# Commands",
+    "`wgconv help <command>` prints the same. `deno task docs` makes this page from it.",
+    "Every command has:",
+    items(general),
+    "Exit codes: 0 ok, 1 accuracy failed, 2 usage or bad input, 3 no suitable GPU, 4 performance " +
+    "regression, 5 device lost or internal error.",
+    ...commands.map((command) => section(command, said)),
+  ].join("\n\n") + "\n";
+}
+
+const nameOf = ({ path }: CommandNode) => path.slice(1).join(" ");
+
+/** @param said The command that has said an option, by what it says: later ones name it only. */
+function section(command: CommandNode, said: Map<string, string>): string {
+  const words = command.arguments.map(({ name }) => ` ${name}`).join("");
+  const own = command.options.filter(({ names }) => !EVERYWHERE.includes(names.at(-1)!));
+  const groups = orderedGroups(own, own, ({ group }) => group);
+  const fresh = (option: OptionNode) => !said.has(item(option));
+  const repeated = Map.groupBy(
+    own.filter((option) => !fresh(option)),
+    (option) => said.get(item(option))!,
+  );
+  const lines = [
+    `## ${nameOf(command)}`,
+    words === "" ? command.description : `\`${nameOf(command)}${words}\`: ${command.description}`,
+    ...(command.arguments.length === 0 ? [] : [
+      command.arguments.map(({ name, description }) => `- \`${name}\`: ${description}`).join("\n"),
+    ]),
+    ...[...groups].flatMap(([heading, options]) => {
+      const shown = options.filter(fresh);
+      if (shown.length === 0) return [];
+      return groups.size === 1 || heading === GROUPS.general
+        ? [items(shown)]
+        : [`**${heading.replace(":", "")}**`, items(shown)];
+    }),
+    ...(repeated.size === 0 ? [] : [
+      "Also, as for " +
+      [...repeated].map(([name, options]) =>
+        `[\`${name}\`](#${name.replaceAll(" ", "-")}): ` +
+        options.map(({ names }) => `\`${names.at(-1)}\``).join(", ")
+      ).join("; as for ") + ".",
+    ]),
+    ...(command.notes === "" ? [] : ["```text\n" + command.notes + "\n```"]),
+  ];
+  for (const option of own) {
+    if (fresh(option)) said.set(item(option), nameOf(command));
+  }
+  return lines.join("\n\n");
+}
+
+function items(options: readonly OptionNode[]): string {
+  return options.map(item).join("\n");
+}
+
+function item({ names, value, description }: OptionNode): string {
+  return `- \`${names.join(", ")}${value === undefined ? "" : ` ${value.name}`}\`: ${description}`;
+}
+
+if (import.meta.main) await Deno.writeTextFile(PAGE, await commandsPage());
