@@ -14,10 +14,8 @@ fn main(
 ) {
   let id = workgroup.x + workgroup.y * grid.x;
   if (id >= <%= it.workgroups %>) { return; }
-<% if (!it.spans) { -%>
 <%= it.workgroup %>
 
-<% } -%>
 <%= it.places %>
 
 <%
@@ -253,30 +251,13 @@ const sums = (output, counted) => { -%>
 <%= output %>
 <% } -%>
 <% }; -%>
-<% if (it.spans) { -%>
-<%= it.spans.head %>
-<% } -%>
 <% if (it.alone) { -%>
   if (<%= it.alone.when %>) {
-<% if (it.spans) { -%>
-<%= it.alone.workgroup %>
-<% } -%>
 <%= it.alone.steps %>
 
 <% sums(it.alone.output, undefined) -%>
     return;
   }
 <% } -%>
-<% if (it.spans) { -%>
-  // What is this workgroup's may end within one block and begin within the one before.
-<%= it.spans.begin %>
-  loop {
-<%= it.workgroup %>
-<% } -%>
 <% sums(it.output, it.counted) -%>
-<% if (it.spans) { -%>
-<%= it.spans.next %>
-  workgroupBarrier();
-  }
-<% } -%>
 }

@@ -202,11 +202,8 @@ function mixTiles(
       sums[tile]! += value;
       counts[tile]!++;
     });
-    // Of joined rows some tiles have no place.
     const least = sums.map((sum, tile) =>
-      firsts[tile]! < 0
-        ? 0
-        : Math.max(counts[tile] === 0 ? 0 : sum / counts[tile]!, leastOf(firsts[tile]!))
+      Math.max(counts[tile] === 0 ? 0 : sum / counts[tile]!, leastOf(firsts[tile]!))
     );
     tileOf.forEach((tile, place) => {
       if (values[start + place]! < least[tile]!) values[start + place] = least[tile]!;

@@ -82,20 +82,6 @@ Deno.test("a tile's places share its noise", () => {
   assert.notDeepEqual(reasons(noise), []);
 });
 
-Deno.test("a tile over joined rows shares its noise with places of the next row", () => {
-  const shape = [1, 1, 12, 12];
-  const tiles = { tile: [1, 6], pitch: 13 };
-  // Of places 24 to 29 of the line, the first ends row 1; row 2 begins at 26.
-  const [ends, begins] = [12 + 11, 24];
-  const noise = different(
-    shape,
-    (place) => place >= begins && place < begins + 4 ? 1 : 0,
-    (place) => place === ends ? 36 : 1e-6,
-  );
-  assert.deepEqual(reasons(noise, tiles), []);
-  assert.notDeepEqual(reasons(noise, { tile: [1, 6] }), []);
-});
-
 Deno.test("what is no number is masked, and says nothing of its patch", () => {
   const shape = [1, 1, 12, 12];
   const odd = (place: number) => place === 5 ? NaN : place === 77 ? Infinity : NORMAL[place]!;

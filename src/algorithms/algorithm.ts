@@ -15,7 +15,6 @@ export type HeededOption =
   | "variant"
   /** Raster and register buffer, which the loop of fused Winograd has too. */
   | "slice-loop"
-  | "joined-rows"
   | "math"
   | "half-transforms"
   | "output-layout";

@@ -31,13 +31,12 @@ export function unsupported(algorithm: Algorithm, request: PlanRequest): string 
   const takes = (one: ConvOutDType) => one === "i32" || dtypes.includes(one === "u8" ? "i8" : one);
   if (!takes(dtype) || !takes(outDtype)) return `its tensors are ${dtypes.join(" or ")}`;
   if (request.math === "f16x3" && !heeds.includes("math")) return "it multiplies f32 as it is";
-  const { halfTransforms, joinedRows, outputLayout } = fullVariant(request.variant);
+  const { halfTransforms, outputLayout } = fullVariant(request.variant);
   if (halfTransforms && !heeds.includes("half-transforms")) return "it keeps no transformed data";
   if (halfTransforms && dtype !== "f16") return "half-transforms is of f16";
   if (outputLayout !== TUNED_VARIANT.outputLayout && !heeds.includes("output-layout")) {
     return "it has no other layout of sums";
   }
-  if (!joinedRows && !heeds.includes("joined-rows")) return "it joins no rows";
   const { registerBuffer: _, raster: __, rotatedLoop: ___, ...others } = request.variant ?? {};
   const varied = heeds.includes("slice-loop") ? others : request.variant;
   return variesLoop(varied) && !heeds.includes("variant")

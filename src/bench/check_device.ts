@@ -100,7 +100,6 @@ export const CHECK_DEVICE: DeviceModel = {
     sliced: {
       flushed: 0.75,
       stored: 0.955,
-      joined: 0.97,
       rowStores: { fours: 1, cut: 1, own: 1 },
       small: 0.78,
       thin: 0.25,

@@ -79,6 +79,7 @@ const NOT_HERE: Readonly<Record<string, string>> = {
   hardswish: "hardswish is not computed here, and silu differs from it",
   mish: "mish is not computed here",
   softmax: "softmax is not computed here",
+  "joined-rows": "it is gone, each row has tiles of its own",
 };
 
 /** A sentence for those who look for sizes that descriptors hold. */

@@ -1,4 +1,4 @@
-import { InputTypeError } from "../errors.ts";
+import { InputRangeError, InputTypeError } from "../errors.ts";
 import { InvalidArgumentError } from "#cli-types";
 import {
   type MainLoopVariant,
@@ -6,6 +6,7 @@ import {
   parseVariant,
   variantNames,
 } from "../kernels/main_loop_variant.ts";
+import { meant } from "./other_words.ts";
 import { reporter } from "./output.ts";
 
 /** The main loop's optimisations that a product can be without, or with. */
@@ -29,6 +30,7 @@ export function parseRaster(text: string): number {
 /**
  * The variant that `--without`, `--with` and `--raster` name; says on stderr which of the names change nothing.
  *
+ * @throws {RangeError} for a name that is none, or that stands in both lists, and for two layouts.
  * @throws {TypeError} if f16 tiles are asked for where nothing is f16 and summed in f32, or transforms in half the bytes where
  * there are none, or nothing is f16, or layouts of sums before an output transform of a product.
  */
@@ -48,8 +50,17 @@ export function variantOption(
   const { without = [], with: withs = [], raster } = options;
   // Convolutions take all rows anyhow.
   const asked = product ? raster : raster || undefined;
-  const variant = parseVariant(without, withs, asked);
   const [has, lacks] = [variantNames(true), variantNames(false)];
+  const names = [...has, ...lacks];
+  const unknown = [...without, ...withs].find((name) => !names.includes(name));
+  if (unknown !== undefined) {
+    throw new InputRangeError(
+      `Cannot vary the main loop: ${unknown} is none of ${names.join(", ")}${
+        meant(unknown, names)
+      }`,
+    );
+  }
+  const variant = parseVariant(without, withs, asked);
   for (const name of without.filter((name) => !has.includes(name))) {
     reporter("stderr").line(
       `wgconv: note: --without ${name} changes nothing, the tuned kernel has none`,

@@ -21,6 +21,13 @@ Deno.test("--raster joins the variant of the main loop; rows are what convolutio
   assert.equal(variantOption({}, { dtypes, product: true }), undefined);
 });
 
+Deno.test("what is gone is said in a sentence", () => {
+  assert.throws(
+    () => variantOption({ without: ["joined-rows"] }, { dtypes: ["f32"] }),
+    /joined-rows is none of .*; it is gone, each row has tiles of its own$/,
+  );
+});
+
 Deno.test("layouts of sums before an output transform are of convolutions", () => {
   const options = { with: ["output-sts64"] };
   assert.deepEqual(variantOption(options, { dtypes: ["f32"] }), { outputLayout: "sts64" });

@@ -31,8 +31,6 @@ export interface MainLoopVariant {
   readonly unroll?: boolean;
   /** The loop ends within the products of a step, where that pays: where it is long and threads make sums in f32. On. */
   readonly rotatedLoop?: boolean;
-  /** Fused Winograd along one axis takes all rows for one line of tiles, where that takes fewer of them. On. */
-  readonly joinedRows?: boolean;
   /** The last step is a text of its own, where that pays: it loads nothing and multiplies no further than the depth goes. On. */
   readonly peel?: boolean;
   /** A tile of results a thread in registers; without it 1 x 4, and A is read one element at a time. On. */
@@ -79,7 +77,6 @@ export const TUNED_VARIANT: FullMainLoopVariant = {
   arrays2d: true,
   unroll: true,
   rotatedLoop: true,
-  joinedRows: true,
   peel: true,
   microKernel: true,
   halfTile: false,
@@ -101,7 +98,6 @@ export const VARIANT_TRAITS: Readonly<Record<string, MainLoopSwitch>> = {
   "arrays-2d": "arrays2d",
   "unroll": "unroll",
   "rotated-loop": "rotatedLoop",
-  "joined-rows": "joinedRows",
   "peel": "peel",
   "micro-kernel": "microKernel",
   "half-tile": "halfTile",
@@ -137,7 +133,7 @@ export function fullVariant(variant: MainLoopVariant = {}): FullMainLoopVariant 
 
 /** Whether anything of the main loop itself is asked for. */
 export function variesLoop(
-  { halfTransforms: _, joinedRows: __, outputLayout: ___, ...loop }: MainLoopVariant = {},
+  { halfTransforms: _, outputLayout: __, ...loop }: MainLoopVariant = {},
 ): boolean {
   return Object.keys(loop).length > 0;
 }

@@ -10,11 +10,6 @@ export interface AxisTile {
 export interface TileShare {
   /** One entry a spatial axis. */
   readonly axes: readonly AxisTile[];
-  /**
-   * Of joined rows: tiles along the last axis are of all rows of the last but one as one line, in which each begins so many places
-   * behind the one before, with zeros between them.
-   */
-  readonly pitch?: number;
   /** Backward-filter with several kernels: the places of the output gradient that this one takes along a spatial axis. */
   readonly columns?: { readonly axis: number; readonly first: number; readonly count: number };
 }

@@ -178,7 +178,7 @@ export function convSubject(
       : referenceConv(problem, inputs, all);
   };
   const tilesOf = ({ tiles: [share] = [] }: PlanArithmetic): ResultTiles | undefined =>
-    share && { tile: share.axes.map(({ n }) => n), pitch: share.pitch };
+    share && { tile: share.axes.map(({ n }) => n) };
   const said = [
     integersText(bytes),
     scale === undefined ? undefined : scale === "channel" ? "scales" : `scale ${scale}`,

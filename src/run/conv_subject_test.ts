@@ -23,11 +23,6 @@ Deno.test("convSubject() says which outputs a transform mixes: a tile's, or all 
     assert.equal(subject.mixed({}), undefined);
     const mixed = subject.mixed({ tiles: [share] })!;
     assert.deepEqual(mixed.tile, op === "bwd-filter" ? [3, 5] : [4, 2]);
-    assert.equal(mixed.pitch, undefined);
-    if (op === "bwd-filter") continue;
-    const joined = { tiles: [{ ...share, pitch: 14 }] };
-    assert.equal(subject.mixed(joined)!.pitch, 14);
-    assert.equal(subject.grouping(joined).pitch, 14);
   }
 });
 

@@ -154,7 +154,7 @@ function raiseToLargest(
 /** Of each tile the sum over its window, times the share that one output's taps are of it. */
 function tileWindows(
   g: Geometry,
-  { tile, tiles, sizes: results, pitch }: Grid,
+  { tile, tiles }: Grid,
   size: Triple,
   squares: Float64Array,
 ): Float64Array {
@@ -173,19 +173,8 @@ function tileWindows(
         ? (t * tile[d]! + tile[d]! - 1) * stride - padding + taps
         : Math.floor((t * tile[d]! + tile[d]! - 1 + padding) / stride) + 1;
     const inner = sizes.slice(d + 1).reduce((all, one) => all * one, 1);
-    // Joined rows have windows each, over which those of their line lie then.
-    const line = d === 2 ? pitch : undefined;
-    const count = pitch !== undefined && d === 1 ? results[1] : tiles[d]!;
-    const outer = sizes.slice(0, line === undefined ? d : 1).reduce((all, one) => all * one, 1);
-    const [length, span] = line === undefined
-      ? [sizes[d]!, sizes[d]!]
-      : [(sizes[1] - 1) * line + sizes[2], sizes[1] * sizes[2]];
-    const placeOf = (p: number) =>
-      line === undefined
-        ? p
-        : p % line < sizes[2]
-        ? Math.floor(p / line) * sizes[2] + p % line
-        : undefined;
+    const [count, length] = [tiles[d]!, sizes[d]!];
+    const outer = sizes.slice(0, d).reduce((all, one) => all * one, 1);
     const made = new Float64Array(outer * count * inner);
     for (let o = 0; o < outer; o++) {
       for (let t = 0; t < count; t++) {
@@ -193,9 +182,7 @@ function tileWindows(
         const share = Math.min(1, g.filterSize[d]! / Math.max(1, end(t) - begin(t)));
         const to = (o * count + t) * inner;
         for (let p = first; p < last; p++) {
-          const place = placeOf(p);
-          if (place === undefined) continue;
-          const from = (o * span + place) * inner;
+          const from = (o * length + p) * inner;
           for (let i = 0; i < inner; i++) made[to + i]! += share * values[from + i]!;
         }
       }

@@ -83,38 +83,6 @@ export function axisOffsets(
   };
 }
 
-/**
- * Where patches of joined rows lie along the last two axes: their one row begins where they do, and each of their columns lies in a row of
- * its own, of as many units as both axes have.
- */
-export function joinedOffsets(
-  g: Geometry,
-  { n, r }: AxisTile,
-  [, rows, columns]: Triple,
-  pitch: number,
-  tiles: readonly number[],
-): { rows: Int32Array[]; columns: Int32Array[] } {
-  const [sizes, strides] = g.op === "fwd"
-    ? [g.inputSize, g.inputStrides]
-    : [g.outputSize, g.outputStrides];
-  const start = (d: number, tap: number) => tapStart(g, d, tap);
-  const width = n + r - 1;
-  return {
-    rows: tiles.map(() => new Int32Array(1)),
-    columns: tiles.map((t) =>
-      Int32Array.from({ length: rows * columns * width }, (_, i) => {
-        const unit = Math.floor(i / width);
-        const line = t * n + start(2, unit % columns * r) + i % width;
-        const row = Math.floor(line / pitch) + start(1, Math.floor(unit / columns));
-        const column = line - Math.floor(line / pitch) * pitch;
-        return row < 0 || row >= sizes[1] || column >= sizes[2]
-          ? -1
-          : row * strides[3]! + column * strides[4]!;
-      })
-    ),
-  };
-}
-
 /** Where a tap meets the image of the first place: forward, or of backward-data, whose taps run backwards, of stride 1. */
 function tapStart(g: Geometry, d: number, tap: number): number {
   const [dilation, padding] = [g.dilation[d]!, g.padding[d]!];

@@ -1,7 +1,7 @@
 import type { PlanArithmetic, TileShare } from "../problem/plan_arithmetic.ts";
 import type { Geometry, HostArray, Triple } from "../reference/geometry.ts";
 import { tileTransform } from "../winograd/transform.ts";
-import { type AxisOffsets, axisOffsets, joinedOffsets, unitCounts } from "./conv_offsets.ts";
+import { type AxisOffsets, axisOffsets, unitCounts } from "./conv_offsets.ts";
 import { type ConvBlock, type ConvOperands, threeTiles } from "./conv_operands.ts";
 import { largestOf, lastBitsOf } from "./conv_scales.ts";
 import type { SumSource } from "./sum_source.ts";
@@ -29,10 +29,7 @@ export function convSource(
       block.lefts.map((left) => left[d + 1]!),
     )
   ) as [AxisOffsets, AxisOffsets, AxisOffsets];
-  const line = share?.pitch === undefined
-    ? undefined
-    : joinedOffsets(g, tiles[2], counts, share.pitch, block.lefts.map((left) => left[3]));
-  const leftAxes = [axes[0].left, line?.rows ?? axes[1].left, line?.columns ?? axes[2].left];
+  const leftAxes = axes.map(({ left }) => left);
   const alphas = tiles.map(({ n, r }) => n + r - 1) as Triple;
   const taps = tiles.map(({ r }) => r) as Triple;
   const { lefts, rights } = starts(g, block);
@@ -69,12 +66,11 @@ export function convSource(
       const rest = (spot - u2) / counts[2];
       const u1 = rest % counts[1];
       const u0 = (rest - u1) / counts[1];
-      const [row, column] = line === undefined ? [u1, u2] : [0, u1 * counts[2] + u2];
       let at = 0;
       for (let left = 0; left < lefts.length; left++) {
         const [o0, o1, o2] = [leftAxes[0]![left]!, leftAxes[1]![left]!, leftAxes[2]![left]!];
         const base = lefts[left]! + outer * leftOuter;
-        at = gather(first, base, leftPatches, at, alphas, o0, o1, o2, u0, row, column);
+        at = gather(first, base, leftPatches, at, alphas, o0, o1, o2, u0, u1, u2);
       }
       at = 0;
       for (let right = 0; right < rights.length; right++) {

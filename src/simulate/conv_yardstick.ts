@@ -9,7 +9,6 @@ import {
 } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { PlanArithmetic, TileShare } from "../problem/plan_arithmetic.ts";
-import { outputPlace, tiledPlace, tiledSizes } from "../problem/result_tiles.ts";
 import { activate } from "../reference/activate.ts";
 import type { Triple } from "../reference/geometry.ts";
 import {
@@ -73,8 +72,6 @@ export interface Grid extends TileGrid {
   /** Results of a tile along three axes, those of all kernels together. */
   readonly tile: Triple;
   readonly sizes: Triple;
-  /** Of joined rows (`TileShare.pitch`), whose tiles lie along the last axis. */
-  readonly pitch: number | undefined;
   readonly units: number;
   /** Products of a unit. */
   readonly products: number;
@@ -94,12 +91,10 @@ export function gridOf({ geometry: g }: ConvOperands, { tiles: shares }: PlanAri
   const outer = g.op === "bwd-filter" ? g.inChannels : g.batch;
   const depth = g.op === "bwd-filter" ? g.batch : g.op === "fwd" ? g.inChannels : g.outChannels;
   const steps = axes.map(({ r }, d) => Math.ceil(taps[d]! / r));
-  const pitch = shares?.[0]?.pitch;
   return {
     tile,
-    tiles: tiledSizes(sizes, pitch).map((size, d) => Math.ceil(size / tile[d]!)) as Triple,
+    tiles: sizes.map((size, d) => Math.ceil(size / tile[d]!)) as Triple,
     sizes,
-    pitch,
     outer,
     channels,
     units: depth * steps[0]! * steps[1]! * steps[2]!,
@@ -180,7 +175,7 @@ function withNeighbours(
 /** The tile that an output is of. */
 export function blockOf(
   { geometry: g }: Pick<ConvOperands, "geometry">,
-  { tile, sizes, pitch }: Grid,
+  { tile, sizes }: Grid,
   index: number,
 ): Spot {
   const spots = sizes[0] * sizes[1] * sizes[2];
@@ -188,11 +183,10 @@ export function blockOf(
   const rest = (index - spot) / spots;
   const p2 = spot % sizes[2], q2 = (spot - p2) / sizes[2];
   const p1 = q2 % sizes[1], p0 = (q2 - p1) / sizes[1];
-  const [l0, l1, l2] = tiledPlace<Triple>([p0, p1, p2], pitch);
   const at: Triple = [
-    Math.floor(l0 / tile[0]),
-    Math.floor(l1 / tile[1]),
-    Math.floor(l2 / tile[2]),
+    Math.floor(p0 / tile[0]),
+    Math.floor(p1 / tile[1]),
+    Math.floor(p2 / tile[2]),
   ];
   if (g.op === "bwd-filter") {
     const c = rest % g.inChannels;
@@ -222,7 +216,7 @@ function* simulateBlock(
   order: SimulationOrder,
 ): Generator<TileOutputs> {
   const { epilogue: { bias, activation }, inputs, precision, floors } = request;
-  const { tile, sizes, pitch, channels: perGroup } = grid;
+  const { tile, sizes, channels: perGroup } = grid;
   const { group, places, channels, only } = block;
   const results = tile[0] * tile[1] * tile[2];
   const length = Math.max(1, accumulationLength(request.problem));
@@ -246,10 +240,7 @@ function* simulateBlock(
       for (let i = 0; i < results; i++) {
         const z = i % tile[2], rest = (i - z) / tile[2];
         const y = rest % tile[1], x = (rest - y) / tile[1];
-        const p = outputPlace<Triple>(
-          [at[0]! * tile[0] + x, at[1]! * tile[1] + y, at[2]! * tile[2] + z],
-          pitch,
-        );
+        const p: Triple = [at[0]! * tile[0] + x, at[1]! * tile[1] + y, at[2]! * tile[2] + z];
         if (p[0] >= sizes[0] || p[1] >= sizes[1] || p[2] >= sizes[2]) continue;
         const sum = sums.values[first + i]!;
         const argument = sums.exact[first + i]! + shift;
@@ -265,8 +256,6 @@ function* simulateBlock(
         );
         made.squares.push(sums.squares[first + i]!);
       }
-      // Between joined rows.
-      if (made.indices.length === 0) continue;
       const floor = floors?.(made.indices[0]!);
       // Of products that are alike.
       yield floor === undefined ? made : { ...made, floor, floorNoise: floor / Math.sqrt(length) };

@@ -159,7 +159,7 @@ Deno.test("bias and activation follow the output's transform, element by element
       const { plan } = await checkedResult(gpu, request, { ...operandsFor(request), bias });
       assert.match(
         plan.kernel,
-        layout === "nchw" ? /_o1_(?:beyond_|joined1_)?bias_relu/ : /_o4_.*bias_relu/,
+        layout === "nchw" ? /_o1_(?:beyond_)?bias_relu/ : /_o4_.*bias_relu/,
       );
     }
   }

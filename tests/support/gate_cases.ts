@@ -14,11 +14,6 @@ export function tile(n: number, r: number, axes: 1 | 2): PlanArithmetic {
   return { tiles: [{ axes: axes === 1 ? [whole, { n, r }] : [{ n, r }, { n, r }] }] };
 }
 
-/** F(n,r) over joined rows of the problems below: behind a row of 24 lies one place of padding, behind one of 12 whole tiles of it. */
-function joined(n: number, r: number): PlanArithmetic {
-  return { tiles: [{ axes: [{ n: 1, r: 1 }, { n, r }], pitch: 25 }] };
-}
-
 /** Ways to sum, and the operations that have them. */
 export const ARITHMETICS: readonly (readonly [
   string,
@@ -34,7 +29,6 @@ export const ARITHMETICS: readonly (readonly [
   ["F(4x4,3x3)", tile(4, 3, 2), ["fwd", "bwd-data"]],
   ["F(6x6,3x3)", tile(6, 3, 2), ["fwd", "bwd-data"]],
   ["F(6,3)", tile(6, 3, 1), ["fwd", "bwd-data"]],
-  ["F(6,3) over joined rows", joined(6, 3), ["fwd", "bwd-data"]],
   ["F(3x3,4x4)", tile(3, 4, 2), ["bwd-filter"]],
   ["F(3x3,7x7)", tile(3, 7, 2), ["bwd-filter"]],
   ["F(4x4,3x3) in halves", {

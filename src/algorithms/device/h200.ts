@@ -199,7 +199,6 @@ export const H200: DeviceModel = {
     sliced: {
       flushed: 0.75,
       stored: 0.955,
-      joined: 0.97,
       rowStores: { fours: 1.42, cut: 0.76, own: 0.4 },
       small: 0.78,
       thin: 0.25,

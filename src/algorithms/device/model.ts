@@ -166,8 +166,6 @@ export interface DeviceShares {
     readonly flushed: number;
     /** With sums that are stored in parts. */
     readonly stored: number;
-    /** Of tiles over joined rows. */
-    readonly joined: number;
     /**
      * Of the rate of scattered stores, what results along one axis reach in nchw: in whole fours of a row, and in others; and of
      * `rates.stream` what the first have of threads with all slices, as have four images innermost alone.

@@ -5,14 +5,10 @@ import { unsupportedReason } from "./geometry.ts";
 import { planWinogradFused } from "./plan.ts";
 import { fusedTime } from "./price.ts";
 
-function winogradFused(
-  name: Algorithm["name"],
-  axes: 1 | 2,
-  heeds: Algorithm["heeds"] = [],
-): Algorithm {
+function winogradFused(name: Algorithm["name"], axes: 1 | 2): Algorithm {
   return {
     name,
-    heeds: ["policy", "splits", "tile", "output-layout", "slice-loop", ...heeds],
+    heeds: ["policy", "splits", "tile", "output-layout", "slice-loop"],
     dtypes: FLOAT_DTYPES,
     refuse: (request) => unsupportedReason(request, axes),
     candidates: (request) => fusedCandidates(request, axes),
@@ -25,4 +21,4 @@ function winogradFused(
 export const winograd2d = winogradFused("winograd2d", 2);
 
 /** The same along the last one. */
-export const winograd1d = winogradFused("winograd1d", 1, ["joined-rows"]);
+export const winograd1d = winogradFused("winograd1d", 1);

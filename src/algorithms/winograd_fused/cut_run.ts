@@ -24,25 +24,10 @@ export function cutRun(
   runs: readonly TileRun[],
   splits: number,
 ): Planned<RunCut> {
-  const wanted = slicedProduct(request, runs, splits);
-  const cut = cutProduct(request, runs, wanted);
-  // Spans are longer than what so many workgroups a block have, and may take a policy of sums in parts.
-  return isRefusal(cut) || cut.product.chains === wanted.chains
-    ? cut
-    : cutProduct(request, runs, cut.product);
-}
-
-/** The same of a product, which then has as many splits as its blocks' spans. */
-function cutProduct(
-  request: PlanRequest,
-  runs: readonly TileRun[],
-  wanted: SlicedProduct,
-): Planned<RunCut> {
-  const policy = choosePolicy(request, wanted);
+  const product = slicedProduct(request, runs, splits);
+  const policy = choosePolicy(request, product);
   if (isRefusal(policy)) return policy;
-  const split = splitBlocks(request, wanted, policy);
-  if (split === undefined) return { runs, product: wanted, policy, split, parts: 0 };
-  const product = slicedProduct(request, runs, split.workgroups / split.count);
-  const parts = partElements({ split, results: product.results }, policy);
+  const split = splitBlocks(request, product, policy);
+  const parts = split === undefined ? 0 : partElements({ split, results: product.results }, policy);
   return { runs, product, policy, split, parts };
 }

@@ -11,8 +11,6 @@ export interface TileRun {
   readonly r: number;
   readonly first: number;
   readonly count: number;
-  /** Of rows that are joined to one line: how far apart they begin ({@linkcode TiledAxis.pitch}). */
-  readonly pitch?: number;
 }
 
 /** The tile of one kernel's runs: "F(2x2,3x3)". */
@@ -86,9 +84,8 @@ export function sliceGeometry(request: PlanRequest, runs: readonly TileRun[]): S
     targetChannelStride: to[1]!,
     outer: axes.slice(0, outerCount),
     tiled: axes.slice(outerCount).map(({ stride: _, dilation: __, taps, ...axis }, d) => {
-      const { n, r, first, count, pitch } = runs[d]!;
-      const cut = { ...axis, n, r, first, tiles: count, chunks: Math.ceil(taps / r) };
-      return pitch === undefined ? cut : { ...cut, pitch };
+      const { n, r, first, count } = runs[d]!;
+      return { ...axis, n, r, first, tiles: count, chunks: Math.ceil(taps / r) };
     }),
   };
 }

@@ -7,7 +7,6 @@ import {
 import { deviceOf } from "../device/h200.ts";
 import { moveTime, productTime, waveTime } from "../device/model.ts";
 import type { PlanRequest } from "../request.ts";
-import { partCount } from "../../kernels/slices/split_blocks.ts";
 import { partialBytes, resultBytes } from "../tensors.ts";
 import { FEW_RESULTS, productBlocks, residents, splitBlocks, THIN_RESULTS } from "./split.ts";
 import { chainSteps, imageVectors, type SlicedProduct } from "./product.ts";
@@ -59,7 +58,7 @@ export function loopTime(
   product: SlicedProduct,
   policy: SlicePolicy,
 ): number {
-  const { slices, axes, joined, aligned, targets, tiles, groups } = product;
+  const { slices, axes, aligned, targets, tiles, groups } = product;
   const device = deviceOf(request);
   const lines = isLines(request);
   const results = threadResults(policy, slices);
@@ -72,7 +71,6 @@ export function loopTime(
   const rate = (axes > 1 ? two : wide ? oneWide : one) *
     policyShare(request, product.tile, policy) *
     (registers > device.registers ? shares.sliced.spilled : 1) *
-    (joined ? shares.sliced.joined : 1) *
     (thin
       ? shares.sliced.thin
       : axes === 1 && places <= SMALL_TILE && !policy.allSlices
@@ -83,17 +81,17 @@ export function loopTime(
   const narrow = imageVectors(request) && request.problem.batch * resultBytes(request) < SECTOR;
   // What of blocks is no padding, which parts of splits store, too.
   const real = groups * targets * tiles / Math.max(1, blocks * places);
-  /** Of so many workgroups, whose depth so many share in so many spans a workgroup: these store vectors side by side in all layouts. */
-  const time = (workgroups: number, splits: number, spans = 1) => {
+  /** Of so many workgroups, whose depth so many share: these store vectors side by side in all layouts. */
+  const time = (workgroups: number, splits: number) => {
     const { longest, chain, chains } = chainSteps(request, { ...product, splits }, policy.depth);
     const summed = chains === "whole"
       ? 1
       : shares.sliced[chains === "registers" ? "flushed" : "stored"];
     const multiply = productTime(
-      multiprocessors * places * slices * (longest + spans * FILL_STEPS) * policy.depth,
+      multiprocessors * places * slices * (longest + FILL_STEPS) * policy.depth,
       rate * summed,
     );
-    const parts = spans * (chains === "stored" ? Math.ceil(longest / chain) : 1);
+    const parts = chains === "stored" ? Math.ceil(longest / chain) : 1;
     const bytes = splits > 1 ? partialBytes(request) : resultBytes(request);
     const stored = parts * places * product.results;
     const vectors = lines || splits > 1 || imageVectors(request);
@@ -117,7 +115,6 @@ export function loopTime(
   };
   const split = splitBlocks(request, product, policy);
   if (split === undefined) return time(blocks, 1);
-  const { count, workgroups } = split;
-  const shared = time(workgroups, workgroups / count, partCount(split) / workgroups);
+  const shared = time(split.count * split.splits, split.splits);
   return split.first === 0 ? shared : time(split.first, 1) + shared;
 }

@@ -14,11 +14,10 @@ import {
   filterTransformWorkgroups,
 } from "../../kernels/slices/filter_transform.ts";
 import { filterLoader } from "../../kernels/slices/filter_loader.ts";
-import { joinedGap, type SliceGeometry } from "../../kernels/slices/geometry.ts";
+import type { SliceGeometry } from "../../kernels/slices/geometry.ts";
 import { imageLoader } from "../../kernels/slices/image_loader.ts";
 import { imageStore } from "../../kernels/slices/image_store.ts";
 import {
-  isEven,
   sliceBlocks,
   sliceLoopKernel,
   sliceWorkgroups,
@@ -146,10 +145,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     if (main === "") {
       const outer = problem.filterSize.slice(axes).map(() => ({ n: 1, r: 1 }));
       arithmetic = {
-        tiles: [{
-          axes: [...outer, ...runs.map(({ n, r }) => ({ n, r }))],
-          ...(runs[0]!.pitch === undefined ? {} : { pitch: runs[0]!.pitch }),
-        }],
+        tiles: [{ axes: [...outer, ...runs.map(({ n, r }) => ({ n, r }))] }],
         ...(chains === "whole" && hasWhole ? {} : { chain: chain * policy.depth }),
         ...(hasWhole ? {} : { segment: longest * policy.depth }),
         // Each split is transformed by itself, and so are parts that are stored.
@@ -226,7 +222,6 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     const whole = hasWhole ? resultStore(module, chains === "stored") : undefined;
     const shared = parts && partial !== undefined
       ? splitStore(
-        module,
         module.tensor("parts", "write", 4, buffers.split(partial), sumOf(elements)),
         parts,
         policy,
@@ -269,15 +264,13 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     }_a${slices}${tileName}`;
     const places = `${layout}_${geometry.outer.length}o_${
       geometry.tiled.map(({ chunks }) => chunks).join("x")
-    }_o${vector}${axes === 1 ? endsTrait(runs, geometry) : ""}`;
+    }_o${vector}${axes === 1 && reachesBeyond(runs, geometry) ? "_beyond" : ""}`;
     const bound = (...all: readonly (number | undefined)[]) =>
       splitTrait(...all.filter((one) => one !== undefined).map((one) => buffers.split(one)));
     const kernel = sliceLoopKernel(
       traits,
       `${places}${whole?.trait ?? ""}${wide === 4 ? "_wide" : ""}${
-        split === undefined
-          ? ""
-          : `${hasWhole ? "_tail" : "_split"}${isEven(split) ? "" : "_spans"}`
+        split === undefined ? "" : hasWhole ? "_tail" : "_split"
       }${bound(transformed, source, hasWhole ? result : undefined)}`,
       mode,
       module,
@@ -333,21 +326,10 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
   }
 }
 
-/** `3 of which share the depth of a block`, where each has as many; of spans `which share the depths of 72 blocks`. */
-function sharersNote(split: SplitBlocks): string {
-  const { first, count, workgroups } = split;
-  if (isEven(split)) {
-    const blocks = first > 0 ? `each of the last ${count} blocks` : "a block";
-    return `${workgroups / count} of which share the depth of ${blocks}`;
-  }
-  const [some, last] = first > 0 ? [`${workgroups} of `, "the last "] : ["", ""];
-  return `${some}which share the depths of ${last}${count} blocks`;
-}
-
-/** How tiles along one axis end. */
-function endsTrait(runs: readonly TileRun[], geometry: SliceGeometry): string {
-  if (runs[0]!.pitch !== undefined) return `_joined${joinedGap(geometry)}`;
-  return reachesBeyond(runs, geometry) ? "_beyond" : "";
+/** `3 of which share the depth of a block`. */
+function sharersNote({ first, count, splits }: SplitBlocks): string {
+  const blocks = first > 0 ? `each of the last ${count} blocks` : "a block";
+  return `${splits} of which share the depth of ${blocks}`;
 }
 
 /** Whether the last tile has places that are no results. */
@@ -356,15 +338,14 @@ function reachesBeyond(runs: readonly TileRun[], { tiled }: SliceGeometry): bool
 }
 
 /** `F(6,3): 9 tiles of a row of 56, 8 products in place of 18`. */
-function runsNote(runs: readonly TileRun[], { outer, tiled }: SliceGeometry): string {
+function runsNote(runs: readonly TileRun[], { tiled }: SliceGeometry): string {
   const [n, r] = [runs.map((run) => run.n), runs.map((run) => run.r)];
   const counts = runs.map(({ count }) => count);
   const products = elementCount(runs.map((run) => run.n + run.r - 1));
   const pieces = elementCount(tiled.map(({ chunks }) => chunks));
   const row = counts[0] === 1 ? "tile of a row" : "tiles of a row";
-  const line = runs[0]!.pitch === undefined ? row : `tiles of ${outer.at(-1)!.places} joined rows`;
   return `${runTile(runs)}: ${counts.join(" x ")} ${
-    counts.length > 1 ? "tiles of an image" : line
+    counts.length > 1 ? "tiles of an image" : row
   } of ${tiled.map(({ places }) => places).join(" x ")}, ${products} products in place of ${
     elementCount(n) * elementCount(r)
   }${pieces > 1 ? `, the filter in ${pieces} pieces` : ""}`;

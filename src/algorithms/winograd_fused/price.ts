@@ -2,17 +2,16 @@ import { filterDepth } from "../../kernels/slices/filter_transform.ts";
 import { amplification, amplification2d } from "../../winograd/amplification.ts";
 import { parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { deviceOf } from "../device/h200.ts";
 import { type DeviceModel, moveTime, passTime } from "../device/model.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
 import { partialBytes } from "../tensors.ts";
 import { cutRun } from "./cut_run.ts";
-import { filterShape, sliceGeometry, type TileRun } from "./geometry.ts";
+import { filterShape, type TileRun } from "./geometry.ts";
 import { loopTime } from "./loop_time.ts";
 import { chainSteps, slicedProduct } from "./product.ts";
-import { type RowAxis, type TileRuns, tileRuns } from "./tiles.ts";
+import { type TileRuns, tileRuns } from "./tiles.ts";
 
 /** Images for which tiles are chosen: all chunks of a batch have the same. */
 const IMAGES = 64;
@@ -44,7 +43,6 @@ function fusedRuns(request: PlanRequest, axes: 1 | 2): TileRuns {
     places.slice(-axes),
     problem.filterSize.slice(-axes),
     tile === undefined ? undefined : parseTile(tile),
-    rowAxis(request, axes),
   );
   const { maxWorkspaceBytes = Infinity } = request;
   let best = ways[0]!, least = Infinity;
@@ -55,19 +53,6 @@ function fusedRuns(request: PlanRequest, axes: 1 | 2): TileRuns {
     if (time < least) [best, least] = [runs, time];
   }
   return best;
-}
-
-/** The rows that tiles along one axis may run on over. */
-function rowAxis(request: PlanRequest, axes: 1 | 2): RowAxis | undefined {
-  const { filterSize } = request.problem;
-  if (axes > 1 || filterSize.length < 2 || !fullVariant(request.variant).joinedRows) {
-    return undefined;
-  }
-  const run = { n: 1, r: 1, first: 0, count: 1 };
-  const { outer, tiled } = sliceGeometry(request, [run]);
-  const { size, padding } = tiled[0]!;
-  const { stride, places: rows } = outer.at(-1)!;
-  return stride === 1 ? { rows, size, padding } : undefined;
 }
 
 /** How much the algorithm enlarges rounding errors. */

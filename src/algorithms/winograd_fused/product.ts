@@ -28,8 +28,6 @@ export interface SlicedProduct {
   readonly axes: number;
   readonly slices: number;
   readonly results: number;
-  /** Whether tiles go over joined rows. */
-  readonly joined: boolean;
   /** Whether each tile's results of a row lie in whole fours of the row's. */
   readonly aligned: boolean;
   /** Target channels of a group, and tiles of all images. */
@@ -39,7 +37,7 @@ export interface SlicedProduct {
   /** Source channels of a group, and taps that are no part of the tile. */
   readonly channels: number;
   readonly taps: number;
-  /** Workgroups that share the depth of a tile, in the mean. */
+  /** Workgroups that share the depth of a tile. */
   readonly splits: number;
   /** Where chains of a sum are added up: in the stored result, or in second accumulators; a sum of one chain is whole. */
   readonly chains: "whole" | "stored" | "registers";
@@ -60,7 +58,6 @@ export function slicedProduct(
     axes: runs.length,
     slices,
     results: elementCount(runs.map(({ n }) => n)),
-    joined: runs.some(({ pitch }) => pitch !== undefined),
     aligned: isAligned(geometry.tiled.at(-1)!),
     targets,
     tiles: tileCount(geometry),
@@ -78,8 +75,8 @@ export function slicedProduct(
   };
 }
 
-function isAligned({ n, places, pitch }: TiledAxis): boolean {
-  return n % 4 === 0 && places % 4 === 0 && pitch === undefined;
+function isAligned({ n, places }: TiledAxis): boolean {
+  return n % 4 === 0 && places % 4 === 0;
 }
 
 /** Chains of a sum of `length` products. */
@@ -105,9 +102,6 @@ export function depthSteps(
   return taps * paddedChannels(channels, depth) / depth;
 }
 
-/** What a quotient of whole numbers may be off by. */
-const ROUNDING = 1e-6;
-
 /** How a product's steps are added up. */
 export interface ChainSteps {
   readonly steps: number;
@@ -127,8 +121,7 @@ export function chainSteps(
   depth: number,
 ): ChainSteps {
   const steps = depthSteps({ taps, channels }, depth);
-  // Of spans over several blocks, whose splits are no whole number.
-  const longest = Math.ceil(steps / splits - ROUNDING);
+  const longest = Math.ceil(steps / splits);
   const { flush } = request;
   const chain = flush === undefined
     ? Math.ceil(longest / chainCount(request, slices, Math.ceil(taps * channels / splits)))

@@ -49,15 +49,9 @@ export function productBlocks(
   }, policy);
 }
 
-/** Slices whose loop takes 3 to 9 % longer on an H100 where spans go over blocks, since it moves 26 registers more a step, in nhwc and nchw. */
-const SLOW_SLICES = 6;
-/** Spans above which their first steps may exceed 32 bits. */
-const MOST_SPANS = 65_535;
-
 /**
  * The blocks whose depth a product's splits share: those behind whole waves of others, where sums of a whole depth are one; all of them
- * where not, or where the user says how many share a depth. None where whole waves hold all. All are no more workgroups than fill whole
- * waves, where spans may go over blocks and that is one at least.
+ * where not, or where the user says how many share a depth. None where whole waves hold all.
  */
 export function splitBlocks(
   request: PlanRequest,
@@ -70,17 +64,12 @@ export function splitBlocks(
   const device = deviceOf(request);
   const wave = device.multiprocessors * residents(device, policy, product.slices).blocks;
   const auto = request.splits === undefined;
-  const spans = auto && product.slices !== SLOW_SLICES;
   const first = auto && isWholeDepth(request, product) ? Math.floor(blocks / wave) * wave : 0;
   const count = blocks - first;
-  if (count === 0) return undefined;
-  const asked = Math.round(count * splits);
-  const filled = Math.floor(asked / wave) * wave;
-  const workgroups = spans && filled > 0 && filled <= MOST_SPANS ? filled : asked;
-  return {
+  return count === 0 ? undefined : {
     first,
     count,
-    workgroups,
+    splits,
     steps: depthSteps(product, policy.depth),
   };
 }

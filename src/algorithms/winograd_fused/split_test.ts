@@ -2,13 +2,10 @@ import assert from "#assert";
 import { request, resnet } from "../../../tests/support/fused_requests.ts";
 import { H200_LIMITS } from "../../../bench/h200_limits.ts";
 import { convProblem } from "../../problem/conv_problem.ts";
-import { parseDescriptors } from "../../problem/descriptor.ts";
-import { H200 } from "../device/h200.ts";
 import { planConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { cutRun } from "./cut_run.ts";
-import { fusedCut } from "./price.ts";
 
 Deno.test("along one axis workgroups that leave multiprocessors idle share depths", () => {
   const conv5 = resnet[3]!;
@@ -44,8 +41,8 @@ Deno.test("along one axis workgroups that leave multiprocessors idle share depth
   assert.equal(planConv(request(resnet[4]!, conv2)).passes.length, 2);
   const tail = planConv(request(resnet[4]!, { ...one, tile: "F(6,3)" }));
   assert.match(tail.kernel, /_tail$/);
-  // 532 blocks: four waves of 132, and 4 that six workgroups share each.
-  assert.match(tail.notes[1]!, /: 552 workgroups of 256 threads, 6 .* each of the last 4 blocks/);
+  // 560 blocks: four waves of 132, and 32 that three workgroups share each.
+  assert.match(tail.notes[1]!, /: 624 workgroups of 256 threads, 3 .* each of the last 32 blocks/);
   assert.deepEqual([tail.arithmetic.chain, tail.arithmetic.segment], [undefined, undefined]);
   assert.equal(planConv(request(conv5, { layout: "nhwc", tile: "F(2x2,3x3)" })).passes.length, 2);
   assert.match(planConv(request(conv5, { splits: 2, tile: "F(2x2,3x3)" })).kernel, /_split$/);
@@ -94,122 +91,14 @@ Deno.test("splitBlocks() leaves whole waves whole, where sums of a whole depth a
   };
   // 588 blocks of 64 tiles and 64 channels: four waves of 132, and 60.
   for (let splits = 2; splits <= 16; splits++) {
-    assert.deepEqual(split({}, splits), { first: 528, count: 60, workgroups: 60 * splits });
+    assert.deepEqual(split({}, splits), { first: 528, count: 60, splits });
   }
   assert.equal(split({}, 1), undefined);
   // 264 are two waves.
   assert.equal(split({}, 2, 128, 43), undefined);
-  assert.deepEqual(split({ splits: 2 }, 2), { first: 0, count: 588, workgroups: 2 * 588 });
+  assert.deepEqual(split({ splits: 2 }, 2), { first: 0, count: 588, splits: 2 });
   // Sums of 1536 are parts.
-  assert.deepEqual(split({}, 3, 512), { first: 0, count: 588, workgroups: 3 * 588 });
-});
-
-Deno.test("splitBlocks() fills whole waves with spans, but of six slices, where blocks are few or users say how many", () => {
-  const conv5 = resnet[3]!;
-  const split = (more: Partial<PlanRequest>, splits: number, batch = 32) => {
-    const asked = request({ ...conv5, batch }, {
-      algorithm: "winograd1d",
-      layout: "chwn",
-      ...more,
-    });
-    const cut = cutRun(asked, [{ n: 6, r: 3, first: 0, count: 10, pitch: 8 }], splits);
-    return isRefusal(cut) ? cut : { ...cut.split!, splits: cut.product.splits };
-  };
-  // 40 blocks of 64 tiles and 64 channels, of 192 steps each, on 132 multiprocessors.
-  const own = { first: 0, count: 40, steps: 192 };
-  assert.deepEqual(split({}, 3), { ...own, workgroups: 120, splits: 3 });
-  for (const splits of [4, 5, 6]) {
-    assert.deepEqual(split({}, splits), { ...own, workgroups: 132, splits: 3.3 });
-  }
-  assert.deepEqual(split({}, 7), { ...own, workgroups: 264, splits: 6.6 });
-  assert.deepEqual(split({ splits: 4 }, 4), { ...own, workgroups: 160, splits: 4 });
-  // The longest of spans: 192 · 40 steps are 58.2 of each of 132.
-  const plan = planConv(
-    request(conv5, { algorithm: "winograd1d", layout: "chwn", tile: "F(6,3)" }),
-  );
-  assert.match(plan.kernel, /_joined1_split_spans$/);
-  assert.match(
-    plan.notes[1]!,
-    /: 132 workgroups of 256 threads, which share the depths of 40 blocks/,
-  );
-  assert.equal(plan.arithmetic.segment, 8 * 59);
-  // A part of each span, and one more of each block but the first.
-  const parts = 4 * 6 * 64 * 64 * (132 + 39);
-  assert.equal(plan.workspaceBytes, 4 * 8 * 3 * 512 * 512 + parts);
-  const slow = { algorithm: "winograd1d", layout: "nhwc", tile: "F(4,3)" } as const;
-  assert.match(planConv(request(conv5, slow)).kernel, /_split$/);
-});
-
-/** The whole numbers that WGSL declares by a name, as a function of others' values. */
-function declared(wgsl: string, name: string) {
-  const text = new RegExp(`(?:let|var) ${name} = (.*);`).exec(wgsl)![1]!;
-  const body = text.replaceAll(/(\d+)u\b/g, "$1n").replaceAll(
-    "select(",
-    "((a, b, c) => c ? b : a)(",
-  );
-  return (values: Record<string, number>): number => {
-    const names = Object.keys(values);
-    const read = new Function(...names, "whole", `return ${body}`);
-    return Number(read(...names.map((name) => BigInt(values[name]!)), false));
-  };
-}
-
-Deno.test("spans follow each other to the last step, and each block's parts are those of the spans that have steps of it", () => {
-  const seen = new Set<string>();
-  for (const multiprocessors of [3, 7, 20, 33, 54, 132, 144]) {
-    for (const [layer, layout] of [[2, "chwn"], [3, "nhwc"], [3, "nchw"]] as const) {
-      const own = { device: { ...H200, multiprocessors }, tile: "F(6,3)", layout } as const;
-      const asked = request(resnet[layer]!, { algorithm: "winograd1d", ...own });
-      const plan = planConv(asked);
-      const { runs, splits } = fusedCut(asked, 1);
-      const cut = cutRun(asked, runs[0]!, splits);
-      if (isRefusal(cut) || !plan.kernel.endsWith("_spans")) continue;
-      const { first, count, workgroups, steps } = cut.split!;
-      seen.add(`${count} ${workgroups}`);
-      const [loop, parts] = plan.passes.slice(-2).map(({ kernel }) => kernel.wgsl) as [
-        string,
-        string,
-      ];
-      const [at, end] = [declared(loop, "at"), declared(loop, "span_end")];
-      const [from, to] = [declared(parts, "first_span"), declared(parts, "last_span")];
-      const spansOf = Array.from({ length: count }, () => [] as number[]);
-      let next = first * steps;
-      for (let span = 0; span < workgroups; span++) {
-        const values = { span, id: span };
-        assert.equal(at(values), next);
-        next = end(values);
-        const blocks = new Set(
-          [at(values), next - 1].map((step) => Math.floor(step / steps) - first),
-        );
-        blocks.forEach((block) => spansOf[block]!.push(span));
-      }
-      assert.equal(next, (first + count) * steps);
-      spansOf.forEach((spans, own) => {
-        assert.deepEqual([from({ own }), to({ own })], [spans[0], spans.at(-1)]);
-      });
-    }
-  }
-  assert.ok(seen.size > 6, `${[...seen]}`);
-});
-
-Deno.test("even shares of many blocks stay below 32 bits", () => {
-  // 50,176 blocks of two workgroups each: 2³² and more of their product.
-  const [problem] = parseDescriptors("mb64ic64ih224oc64kh3ph1");
-  const policy = "32x32x8_8x8";
-  const plan = planConv(
-    request(problem!, {
-      algorithm: "winograd1d",
-      tile: "F(4,3)",
-      layout: "nhwc",
-      splits: 2,
-      policy,
-    }),
-  );
-  const parts = plan.passes.at(-1)!.kernel.wgsl;
-  const [from, to] = [declared(parts, "first_span"), declared(parts, "last_span")];
-  assert.deepEqual([from({ own: 50_175 }), to({ own: 50_175 })], [100_350, 100_351]);
-  const factors = [...parts.matchAll(/_span = .*?(\d+)u/g)].map(([, factor]) => Number(factor));
-  assert.deepEqual(factors.map((factor) => factor * 50_176 < 2 ** 32), [true, true]);
+  assert.deepEqual(split({}, 3, 512), { first: 0, count: 588, splits: 3 });
 });
 
 Deno.test("blocks that share depths are none where their kernel had more bindings than the device", () => {

@@ -25,13 +25,12 @@ export type TileRuns = readonly (readonly TileRun[])[];
 /**
  * The ways of cutting the tiled axes into runs of tiles. One axis: whole tiles and one of what is left, so that no tile is
  * wasted (14 = 6 + 6 + 2, two kernels), or tiles that reach beyond the edge (14 of 4 · 4, one kernel); where no tile is given,
- * of the default and of shorter ones; and of rows that may be joined, all as one line. Two axes: tiles that may reach beyond the edge.
+ * of the default and of shorter ones. Two axes: tiles that may reach beyond the edge.
  */
 export function tileRuns(
   places: readonly number[],
   filter: readonly number[],
   tile: WinogradTile | undefined,
-  rows?: RowAxis,
 ): TileRuns[] {
   if (places.length > 1) {
     return [[
@@ -48,38 +47,7 @@ export function tileRuns(
   const results = tile === undefined
     ? [defaultN(taps, size), ...SHORTER.map((alpha) => alpha + 1 - r).filter((n) => n > 1)]
     : [tile.n[0]!];
-  return [...new Set(results.map(within))].flatMap((n) => [
-    ...axisRuns(size, n, r),
-    ...(rows === undefined || r < taps ? [] : joinedRuns(rows, size, n, r)),
-  ]);
-}
-
-/** Rows that may be joined, of a source so wide that begins after so much padding. */
-export interface RowAxis {
-  readonly rows: number;
-  readonly size: number;
-  readonly padding: number;
-}
-
-/** Share of tiles that joined rows must leave for what they cost a tile. */
-const WORTH_JOINING = 0.98;
-
-/**
- * All rows as one line of tiles, where that takes fewer of them: each row begins behind the one before and the padding between them,
- * which both share, so that only the line's last tile reaches beyond an edge.
- */
-function joinedRuns(
-  { rows, size, padding }: RowAxis,
-  places: number,
-  n: number,
-  r: number,
-): TileRuns[] {
-  const pitch = Math.max(size + Math.max(padding, 0), places + r - 1 - padding, places);
-  const count = Math.ceil(((rows - 1) * pitch + places) / n);
-  // A patch reaches no row behind the next one, and begins no place behind its own, so that the next one's lie the gap behind in memory.
-  const fits = rows > 1 && n + r - 2 - padding <= pitch && pitch <= size + padding + 1;
-  const alone = rows * Math.ceil(places / n);
-  return fits && count < WORTH_JOINING * alone ? [[[{ n, r, first: 0, count, pitch }]]] : [];
+  return [...new Set(results.map(within))].flatMap((n) => axisRuns(size, n, r));
 }
 
 /** One axis by tiles of `n` results: exactly, and beyond the edge where that is another way. */

@@ -19,7 +19,10 @@ const MAY_BE_ZERO = ["f16x3", "transform", "halvesText", "loads"];
 const ALL_MAY_BE_ZERO = "policies";
 
 /** Figures that models had, by what they stood below: calibrations wrote all of them. Those that are read say nothing. */
-const FORMER: Readonly<Record<string, readonly string[]>> = { flushed: ["transformed"] };
+const FORMER: Readonly<Record<string, readonly string[]>> = {
+  flushed: ["transformed"],
+  sliced: ["joined"],
+};
 
 /** Fields as a value has them, none of them required: positive numbers, objects of such fields, texts, yes and no. */
 function schemaLike(value: unknown, name = "", parent = ""): v.GenericSchema {

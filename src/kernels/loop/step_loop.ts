@@ -91,10 +91,8 @@ export interface StepLoop {
   readonly threads: number;
   /** WGSL of the number of workgroups. */
   readonly workgroups: string;
-  /** Tile scheduler: declares `first_row`, `first_column`, `first_step`, `end_step` of workgroup `id`; of a span's next block, where there are. */
+  /** Tile scheduler: declares `first_row`, `first_column`, `first_step`, `end_step` of workgroup `id`. */
   readonly workgroup: string;
-  /** Where workgroups take steps of several blocks, one after the other. */
-  readonly spans?: StepSpans | undefined;
   /** Declares which results are this thread's: `ay{i}` and `bx{j}`. */
   readonly places: string;
   readonly schedule: StepSchedule;
@@ -126,24 +124,12 @@ export interface StepLoop {
 /** Bytes of workgroup memory that say where the loop ends, where it `asks`. */
 export const END_BYTES = 4;
 
-/** Steps of blocks that follow each other: how a workgroup goes through what is its own of them. */
-export interface StepSpans {
-  /** Declares the workgroup's `span`, and what `alone.when` asks. */
-  readonly head: string;
-  /** Declares where it begins and ends. */
-  readonly begin: string;
-  /** Goes to the next block, or breaks. */
-  readonly next: string;
-}
-
 /** Workgroups whose number of steps a text of their own knows: of a loop that does not a compiler makes less. */
 export interface StepsAlone {
   /** WGSL of whether a workgroup is one of them. */
   readonly when: string;
   /** Declares their `first_step` and `end_step`. */
   readonly steps: string;
-  /** Declares the rest of what `StepLoop.workgroup` does, where that is of a span's blocks. */
-  readonly workgroup?: string;
   /** What becomes of their sums. */
   readonly output: string;
   /** Whether the loop of all others is theirs after all, between a `first_step` and `end_step` that say so: a shorter text. */
@@ -220,7 +206,6 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
       : [`  if (${loop.alone.when}) {`, loop.alone.output, "  } else {", loop.output, "  }"]
         .join("\n"),
     alone: oneLoop ? undefined : loop.alone,
-    spans: loop.spans,
   });
 }
 

@@ -19,11 +19,6 @@ export interface TiledAxis {
   readonly chunks: number;
   readonly first: number;
   readonly tiles: number;
-  /**
-   * Of joined rows: the last outer axis' rows are one line, each begins so many places behind the one before, and tiles are the line's. A
-   * tile lies in two rows at most; what lies between them is padding, and no result.
-   */
-  readonly pitch?: number;
 }
 
 /** How a forward-like convolution of stride 1 reads its source and writes its target, per group. */
@@ -47,16 +42,9 @@ export interface SliceGeometry {
 
 const product = (values: readonly number[]) => values.reduce((all, one) => all * one, 1);
 
-/** The outer axes whose every place has tiles of its own: all, but for the rows that are joined. */
-export function tileAxes(
-  { outer, tiled }: Pick<SliceGeometry, "outer" | "tiled">,
-): readonly OuterAxis[] {
-  return tiled[0]?.pitch === undefined ? outer : outer.slice(0, -1);
-}
-
 /** Tiles of all images. */
 export function tileCount({ batch, outer, tiled }: SliceGeometry): number {
-  return batch * product(tileAxes({ outer, tiled }).map(({ places }) => places)) *
+  return batch * product(outer.map(({ places }) => places)) *
     product(tiled.map(({ tiles }) => tiles));
 }
 
@@ -68,9 +56,4 @@ export function tapCount({ outer, tiled }: Pick<SliceGeometry, "outer" | "tiled"
 /** Channels in the depth order: whole steps. */
 export function paddedChannels(channels: number, depth: number): number {
   return Math.ceil(channels / depth) * depth;
-}
-
-/** Places of padding between joined rows. */
-export function joinedGap({ tiled: [axis] }: Pick<SliceGeometry, "tiled">): number {
-  return axis?.pitch === undefined ? 0 : axis.pitch - axis.size;
 }

@@ -2,11 +2,9 @@ import { type Scalar, typeName } from "../../elements/scalar.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { digitsText } from "../axes.ts";
 import {
-  joinedGap,
   paddedChannels,
   type SliceGeometry,
   tapCount,
-  tileAxes,
   tileCount,
   type TiledAxis,
 } from "./geometry.ts";
@@ -74,11 +72,6 @@ export function imageLoader(
   const tiles = size("tiles", tileCount(geometry));
   // Of one piece of taps a patch stays at its place: what of it may lie outside is known, and whether it does before the loop.
   const still = module.mode === "constant" && tiled.every(({ chunks }) => chunks === 1);
-  const { pitch } = tiled[0]!;
-  const joined = pitch !== undefined;
-  const line = joined ? size("pitch", pitch) : "";
-  const rows = outer.length - 1;
-  const gap = joined ? joinedGap(geometry) : 0;
   const leaves = (d: number, i: number) => !still || mayLeave(tiled[d]!, i);
   const digits = (slot: number) => {
     const spatial = [
@@ -87,7 +80,7 @@ export function imageLoader(
         radix: size(`tiles${d}`, axis.tiles),
       }))
         .reverse(),
-      ...tileAxes(geometry).map((axis, d) => ({
+      ...outer.map((axis, d) => ({
         name: `${p}outer${slot}_${d}`,
         radix: size(`places${d}`, axis.places),
       })).reverse(),
@@ -108,14 +101,6 @@ export function imageLoader(
         at.spread ? spreadPlace(`${p}place${slot}`, at.extent) : `${p}place${slot}`
       };`,
       digitsText(`${p}unit${slot}`, `${p}rest${slot}_`, digits(slot)),
-      ...(joined
-        ? [
-          `  let ${p}line${slot} = ${p}tile${slot}_0 * ${tiled[0]!.n}u + ${
-            size("first0", tiled[0]!.first)
-          };`,
-          `  let ${p}outer${slot}_${rows} = ${p}line${slot} / ${line};`,
-        ]
-        : []),
       // Where the patch begins; "negative" coordinates wrap around and fail every comparison.
       ...outer.map((axis, d) =>
         `  let ${p}from${slot}_${d} = ${p}outer${slot}_${d} * ${
@@ -123,24 +108,15 @@ export function imageLoader(
         } - ${size(`padding${d}`, axis.padding >>> 0)};`
       ),
       ...tiled.map((axis, d) => {
-        const begin = joined
-          ? `${p}line${slot} % ${line}`
-          : `${p}tile${slot}_${d} * ${axis.n}u + ${size(`first${d}`, axis.first)}`;
+        const begin = `${p}tile${slot}_${d} * ${axis.n}u + ${size(`first${d}`, axis.first)}`;
         const start = `${begin} - ${size(`tiled_padding${d}`, axis.padding >>> 0)}`;
         // Results beyond the last tile are stored nowhere, whatever they are made of.
-        const whole = d === 0 && !still && !joined
+        const whole = d === 0 && !still
           ? `select(${OUTSIDE}, ${start}, ${p}unit${slot} < ${tiles})`
           : start;
         return `  let ${p}at${slot}_${d} = ${whole};`;
       }),
-      ...(joined
-        ? ([["here", ""], ["next", ` - ${line}`]] as const).map(([row, before]) =>
-          `  let ${p}${row}${slot} = ${
-            each((_, j) => `select(0u, ${1 << j}u, ${p}at${slot}_0 + ${j}u${before} < ${sizes[0]})`)
-              .join(" | ")
-          };`
-        )
-        : still
+      ...(still
         ? tiled.flatMap((axis, d) =>
           Array.from({ length: patchOf(d) }, (_, i) => i).filter((i) => leaves(d, i)).map((i) =>
             `  let ${p}in${slot}_${d}_${i} = ${p}at${slot}_${d} + ${i}u < ${axis.size}u;`
@@ -170,9 +146,7 @@ export function imageLoader(
   const whole = !masked && outer.length === 0;
   const registers = schedule.items.flatMap((_, item) => [
     ...each((i, j) => `  var ${name(item, i, j)} = ${zero};`),
-    ...(joined
-      ? [`  var ${p}here_kept${item} = false;`, `  var ${p}next_kept${item} = false;`]
-      : still
+    ...(still
       ? whole ? [] : [`  var ${p}keep${item} = false;`]
       : coordinates.map((d) => `  var ${p}c${item}_${d} = 0u;`)),
   ]).join("\n");
@@ -202,41 +176,31 @@ export function imageLoader(
     ...schedule.items.flatMap(({ placeSlot, depthSlot }, item) => {
       const channel = [
         // What is fetched beyond the last step is not used.
-        ...(still || joined ? [] : [`tap < ${taps}`]),
+        ...(still ? [] : [`tap < ${taps}`]),
         ...(masked
           ? [
             `block * ${at.depth}u + ${p}depth${depthSlot} < ${size("channels", geometry.channels)}`,
           ]
           : []),
       ];
-      /** Whether a tap meets the source, of a patch's own row or so many behind it. */
-      const insideRow = (ahead = "") =>
-        [
-          ...channel,
-          ...outer.map((axis, d) =>
-            `${p}from${placeSlot}_${d}${d === rows ? ahead : ""} + tap${d} * ${
-              size(`dilation${d}`, axis.dilation)
-            } < ${size(`size${d}`, axis.size)}`
-          ),
-        ].join(" && ");
-      const inside = insideRow();
+      const inside = [
+        ...channel,
+        ...outer.map((axis, d) =>
+          `${p}from${placeSlot}_${d} + tap${d} * ${size(`dilation${d}`, axis.dilation)} < ${
+            size(`size${d}`, axis.size)
+          }`
+        ),
+      ].join(" && ");
       const coordinate = (d: number) => `${p}at${placeSlot}_${d} + chunk${d} * ${tiled[d]!.r}u`;
       return [
         `    {`,
         `      let x_base = ${p}base${placeSlot} + far + ${p}depth${depthSlot} * ${
           stride("channel_stride", geometry.sourceChannelStride)
         };`,
-        ...(joined
-          ? [
-            `      ${p}here_kept${item} = ${inside};`,
-            `      ${p}next_kept${item} = ${insideRow(" + 1u")};`,
-          ]
-          : still
-          ? whole ? [] : [`      ${p}keep${item} = ${inside};`]
-          : [
-            `      ${p}c${item}_0 = select(${OUTSIDE}, ${coordinate(0)}, ${inside});`,
-            ...coordinates.slice(1).map((d) => `      ${p}c${item}_${d} = ${coordinate(d)};`),
-          ]),
+        ...(still ? whole ? [] : [`      ${p}keep${item} = ${inside};`] : [
+          `      ${p}c${item}_0 = select(${OUTSIDE}, ${coordinate(0)}, ${inside});`,
+          ...coordinates.slice(1).map((d) => `      ${p}c${item}_${d} = ${coordinate(d)};`),
+        ]),
         ...each((i, j) => {
           const row = tiled.length > 1 ? ` + ${i}u * ${step(0)}` : "";
           return `      ${name(item, i, j)} = ${
@@ -263,25 +227,6 @@ export function imageLoader(
     });
   };
   const mask = (item: number) => {
-    if (joined) {
-      const slot = schedule.items[item]!.placeSlot;
-      const bits = (row: string) =>
-        `let ${p}${row}_bits${item} = select(0u, ${p}${row}${slot}, ${p}${row}_kept${item});`;
-      const where = (row: string, j: number) => `(${p}${row}_bits${item} & ${1 << j}u) != 0u`;
-      return [
-        bits("here"),
-        bits("next"),
-        // What follows a row in memory is the next row, without the padding between them.
-        ...each((i, j) => {
-          const next = j < gap
-            ? zero
-            : `select(${zero}, ${name(item, i, j - gap)}, ${where("next", j)})`;
-          return `let ${p}m${item}_${i}_${j} = select(${next}, ${name(item, i, j)}, ${
-            where("here", j)
-          });`;
-        }),
-      ];
-    }
     if (still) return kept(item);
     const row = (i: number) => tiled.length > 1 ? `${p}v${item}_${i}` : `${p}c${item}_0`;
     return [

@@ -1,7 +1,7 @@
 import { applyEpilogue, type EpilogueStep } from "../epilogue.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { digitsText } from "../axes.ts";
-import { type SliceGeometry, tileAxes, tileCount, type TiledAxis } from "./geometry.ts";
+import { type SliceGeometry, tileCount, type TiledAxis } from "./geometry.ts";
 import type { SliceStore } from "./exchange.ts";
 
 /**
@@ -28,7 +28,7 @@ export function imageStore(
   const spatial = [
     ...tiled.map((axis, d) => ({ name: `tile${d}`, radix: size(`tiles${d}`, axis.tiles) }))
       .reverse(),
-    ...tileAxes(geometry).map((axis, d) => ({
+    ...outer.map((axis, d) => ({
       name: `outer${d}`,
       radix: size(`places${d}`, axis.places),
     })).reverse(),
@@ -37,10 +37,6 @@ export function imageStore(
   const digits = geometry.batchInner ? [image, ...spatial] : [...spatial, image];
   const channelStride = size("target_channel_stride", geometry.targetChannelStride);
   const vector = target.vector === 4;
-  const { pitch } = tiled[0]!;
-  const joined = pitch !== undefined;
-  const line = joined ? size("pitch", pitch) : "";
-  const row = outer.length - 1;
   /** Whether result `i` of some tile lies beyond the last place. */
   const mayExceed = ({ first, tiles, n, places }: TiledAxis, i: number) =>
     module.mode === "uniform" || first + (tiles - 1) * n + i >= places;
@@ -48,12 +44,6 @@ export function imageStore(
   const tileText = (tile: string, channel: string, value: (i: number) => string) => {
     const lines = [
       digitsText(tile, "rest", digits, "        "),
-      ...(joined
-        ? [
-          `        let line = tile0 * ${tiled[0]!.n}u + ${size("first0", tiled[0]!.first)};`,
-          `        let outer${row} = line / ${line};`,
-        ]
-        : []),
       `        let base = ${
         [
           `(group * ${targets} + ${channel}) * ${channelStride}`,
@@ -62,9 +52,7 @@ export function imageStore(
         ].join(" + ")
       };`,
       ...tiled.map((axis, d) =>
-        `        let to${d} = ${
-          joined ? `line % ${line}` : `tile${d} * ${axis.n}u + ${size(`first${d}`, axis.first)}`
-        };`
+        `        let to${d} = tile${d} * ${axis.n}u + ${size(`first${d}`, axis.first)};`
       ),
     ];
     const [rows, columns] = tiled.length > 1 ? [tiled[0], tiled[1]!] : [undefined, tiled[0]!];
@@ -73,27 +61,18 @@ export function imageStore(
         const d = tiled.length - 1;
         const place = `to${d} + ${j}u`;
         const within = `${place} < ${size(`tiled_places${d}`, columns.places)}`;
-        const inside = joined
-          ? `${within} || (outer${row} + 1u < ${
-            size(`places${row}`, outer[row]!.places)
-          } && ${place} - ${line} < ${size(`tiled_places${d}`, columns.places)})`
-          : [
-            ...(rows !== undefined && mayExceed(rows, i)
-              ? [`to0 + ${i}u < ${size("tiled_places0", rows.places)}`]
-              : []),
-            ...(mayExceed(columns, j) ? [within] : []),
-          ].join(" && ");
+        const inside = [
+          ...(rows !== undefined && mayExceed(rows, i)
+            ? [`to0 + ${i}u < ${size("tiled_places0", rows.places)}`]
+            : []),
+          ...(mayExceed(columns, j) ? [within] : []),
+        ].join(" && ");
         const offset = [
           "base",
           ...(rows === undefined
             ? []
             : [`(to0 + ${i}u) * ${size("tiled_target0", rows.targetStride)}`]),
           `(${place}) * ${size(`tiled_target${d}`, columns.targetStride)}`,
-          ...(joined
-            ? [
-              `select(0u, ${size("next_target", nextTarget(geometry))}, ${place} >= ${line})`,
-            ]
-            : []),
         ].join(" + ");
         const finished = (text: string) =>
           applyEpilogue(steps, text, {
@@ -156,9 +135,4 @@ export function imageStore(
       return `${names}\n      if (row < ${targets}) {\n${body}\n      }`;
     },
   };
-}
-
-/** Elements from where a joined row would go on at its pitch to where the next one's first result is; they wrap around. */
-function nextTarget({ outer, tiled: [axis] }: SliceGeometry): number {
-  return outer.at(-1)!.targetStride - (axis!.pitch ?? 0) * axis!.targetStride >>> 0;
 }

@@ -1,6 +1,5 @@
-import { gcd } from "../divisor.ts";
 import { innerProduct, type SumName } from "../loop/inner_product.ts";
-import { type StepLoader, stepLoopText, type StepSpans } from "../loop/step_loop.ts";
+import { type StepLoader, stepLoopText } from "../loop/step_loop.ts";
 import { isWorthRotating, type Rotation, threadProducts } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
 import { TUNED_VARIANT, variantTrait } from "../main_loop_variant.ts";
@@ -56,19 +55,13 @@ export interface SliceLoopShape extends SliceSums {
 }
 
 /**
- * Blocks, the results of a workgroup, one after the other as {@linkcode tilePlaceText} has them, whose depth workgroups share: all their
- * steps, those of a block behind those of the one before, are dealt to so many of them in spans of equal length, which are no longer
- * than a block's and may begin in one block and end in the next (Stream-K: Osama et al., PPoPP 2023).
+ * Blocks, the results of a workgroup, one after the other as {@linkcode tilePlaceText} has them, each of whose depths so many workgroups
+ * share.
  */
 export interface SplitBlocks extends TileRange {
-  readonly workgroups: number;
+  readonly splits: number;
   /** Steps of a block. */
   readonly steps: number;
-}
-
-/** Whether spans end where blocks do. */
-export function isEven({ count, workgroups }: SplitBlocks): boolean {
-  return workgroups % count === 0;
 }
 
 /** What of a workgroup's results and depth a step is, whatever multiplies it. */
@@ -89,7 +82,9 @@ export function sliceWorkgroups(
   policy: Pick<SliceCut, "rows" | "columns">,
 ): number {
   const { split } = shape;
-  return split === undefined ? sliceBlocks(shape, policy) : split.first + split.workgroups;
+  return split === undefined
+    ? sliceBlocks(shape, policy)
+    : split.first + split.count * split.splits;
 }
 
 /**
@@ -184,9 +179,6 @@ export function sliceLoopKernel(
       alone: {
         when: "whole",
         steps: `  let first_step = 0u;\n  let end_step = ${module.size("steps", shape.steps)};`,
-        ...(shape.split === undefined || isEven(shape.split) ? {} : {
-          workgroup: [...blockPlaceText(module, "id", shape, policy), shape.batchText].join("\n"),
-        }),
         output: exchange(store),
         oneLoop: shape.oneLoop ?? false,
       },
@@ -200,9 +192,7 @@ export function sliceLoopKernel(
     module,
     [threads, 1, 1],
     sliceBytes(policy, shape.slices, shape.across, shape.scalar, outputLayout),
-    shape.split === undefined || isEven(shape.split)
-      ? sliceIterations(shape)
-      : loopIterations(2, sliceIterations(shape)),
+    sliceIterations(shape),
   );
 }
 
@@ -259,18 +249,15 @@ export function sliceWorkgroupText(
     | "endStep"
   >,
   policy: SliceCut,
-): { workgroups: string; workgroup: string; spans?: StepSpans } {
+): { workgroups: string; workgroup: string } {
   const workgroups = (shape.anyBatches ? module.parameter : module.size)(
     "workgroups",
     sliceWorkgroups(shape, policy),
   );
   const { split, batchText } = shape;
-  if (split !== undefined && !isEven(split)) {
-    return { workgroups, ...spansText(module, shape, policy, split) };
-  }
   const [place, firstStep, endStep] = split === undefined
     ? [blockPlaceText(module, "id", shape, policy), shape.firstStep, shape.endStep]
-    : evenSplitText(module, shape, policy, split);
+    : splitText(module, shape, policy, split);
   return {
     workgroups,
     workgroup: [
@@ -284,15 +271,15 @@ export function sliceWorkgroupText(
 
 type SplitShape = Pick<SliceLoopShape, "rows" | "columns" | "raster" | "oneLoop" | "batchText">;
 
-/** The block and the steps of a workgroup where each block has as many. Those that run at once read the same depths. */
-function evenSplitText(
+/** The block and the steps of a workgroup. Those that run at once read the same depths. */
+function splitText(
   module: ModuleBuilder,
   shape: SplitShape,
   policy: SliceCut,
   split: SplitBlocks,
 ): [place: string[], firstStep: string, endStep: string] {
   const steps = module.size("steps", split.steps);
-  const each = module.size("splits", split.workgroups / split.count);
+  const each = module.size("splits", split.splits);
   const own = (text: string, whole: string) =>
     shape.oneLoop && split.first > 0 ? `select(${text}, ${whole}, whole)` : text;
   return [
@@ -304,48 +291,4 @@ function evenSplitText(
     own(`split * ${steps} / ${each}`, "0u"),
     own(`(split + 1u) * ${steps} / ${each}`, steps),
   ];
-}
-
-/** So many spans of so many blocks in lowest terms, so that products with them stay below 2³², and by what both were divided. */
-export function spanShare({ count, workgroups }: SplitBlocks) {
-  const divisor = gcd(count, workgroups);
-  return { blocks: count / divisor, spans: workgroups / divisor, divisor };
-}
-
-/**
- * The block of a workgroup's next steps, and how it goes through those of its span: `at` counts those of all blocks, `span_end` ends the
- * span. Workgroups of a `whole` block have its steps for theirs.
- */
-function spansText(
-  module: ModuleBuilder,
-  shape: SplitShape,
-  policy: SliceCut,
-  split: SplitBlocks,
-): { workgroup: string; spans: StepSpans } {
-  const first = module.size("first_tile", split.first);
-  const steps = module.size("steps", split.steps);
-  const share = spanShare(split);
-  const shared = module.size("shared_steps", share.blocks * split.steps);
-  const count = module.size("spans", share.spans);
-  const start = (span: string) =>
-    `${first} * ${steps} + ${span} * (${shared} / ${count}) + ${span} * (${shared} % ${count}) / ${count}`;
-  const own = (span: string, id: string) =>
-    shape.oneLoop ? `select(${start(span)}, ${id} * ${steps}, whole)` : start(span);
-  return {
-    workgroup: [
-      `  let block = at / ${steps};`,
-      `  let first_step = at - block * ${steps};`,
-      `  let end_step = min(${steps}, first_step + span_end - at);`,
-      ...blockPlaceText(module, "block", shape, policy),
-      shape.batchText,
-    ].join("\n"),
-    spans: {
-      head: [`  let whole = id < ${first};`, `  let span = id - ${first};`].join("\n"),
-      begin: [
-        `  var at = ${own("span", "id")};`,
-        `  let span_end = ${own("(span + 1u)", "(id + 1u)")};`,
-      ].join("\n"),
-      next: "  at += end_step - first_step;\n  if (at >= span_end) { break; }",
-    },
-  };
 }

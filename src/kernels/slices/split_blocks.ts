@@ -9,14 +9,7 @@ import {
 } from "../module.ts";
 import { compensationText } from "../compensation.ts";
 import type { SliceStore } from "./exchange.ts";
-import {
-  blockPlaceText,
-  isEven,
-  type SliceCut,
-  type SliceLoopShape,
-  spanShare,
-  type SplitBlocks,
-} from "./loop.ts";
+import { blockPlaceText, type SliceCut, type SliceLoopShape, type SplitBlocks } from "./loop.ts";
 
 /** Blocks whose depth workgroups share, each of so many results (a tile's) of each of its places. */
 export interface BlockParts {
@@ -26,7 +19,7 @@ export interface BlockParts {
 
 type BlockSize = Pick<SliceCut, "rows" | "columns">;
 
-/** Vectors that a thread loads at once: of several spans, where they have few results. */
+/** Vectors that a thread loads at once: of several parts, where they have few results. */
 const AT_ONCE = 24;
 
 /** Vectors of one result of a block. */
@@ -34,16 +27,9 @@ function blockVectors({ rows, columns }: BlockSize): number {
   return rows * columns / 4;
 }
 
-/**
- * Parts of blocks: one a span, and one more of each but the first block where spans do not end with blocks, as a span then may be of two.
- */
-export function partCount(split: SplitBlocks): number {
-  return split.workgroups + (isEven(split) ? 0 : split.count - 1);
-}
-
 /** Elements of all parts. */
 export function partElements({ split, results }: BlockParts, block: BlockSize): number {
-  return partCount(split) * results * block.rows * block.columns;
+  return split.count * split.splits * results * block.rows * block.columns;
 }
 
 /** WGSL of where a block's result `i` of a vector lies; `at` counts parts. */
@@ -57,34 +43,26 @@ function partPlace(
   return `(${at} * ${results}u + ${i}u) * ${blockVectors(block)}u + ${place}`;
 }
 
-/** Parts by which each block's are behind its spans: `partCount()` says why. */
-function blockGap(module: ModuleBuilder, split: SplitBlocks): string {
-  return module.size("block_gap", isEven(split) ? 0 : 1);
-}
-
 /**
- * Stores what a span makes of its block beside what others do, vectors of columns side by side.
+ * Stores what a workgroup makes of its block beside what others do, vectors of columns side by side.
  *
  * @param again Whether the loop stores its sums in parts, of which each is added to what is there `again`.
  */
 export function splitStore(
-  module: ModuleBuilder,
   parts: TensorAccess,
-  { split, results }: BlockParts,
+  { results }: BlockParts,
   block: BlockSize,
   again: boolean,
 ): SliceStore {
-  const first = module.size("first_tile", split.first);
   return {
     declarations: "",
     text: (outputs) =>
       [
-        `      let part = span + (block - ${first}) * ${blockGap(module, split)};`,
         `      let in_block = (row - first_row) * ${
           block.columns / 4
         }u + (column - first_column) / 4u;`,
         ...outputs.flatMap((output, i) => {
-          const to = partPlace("part", i, results, "in_block", block);
+          const to = partPlace("span", i, results, "in_block", block);
           const sum = `var sum${i} = ${output};`;
           const add = `if (again) { sum${i} += ${parts.load(to)}; }`;
           return again
@@ -101,7 +79,7 @@ export function sumPartsWorkgroups({ split }: BlockParts, block: BlockSize): num
 }
 
 /**
- * Sums what spans have made of their blocks, in a fixed order, with compensation (which compilers may drop), and stores the results as
+ * Sums the parts of each block, in a fixed order, with compensation (which compilers may drop), and stores the results as
  * whole blocks are. Binds `parts` and what the store does.
  *
  * @param name All that the text depends on, but for sizes.
@@ -118,11 +96,7 @@ export function sumPartsKernel(
 ): SizedKernel {
   const each = blockVectors(block);
   const count = module.size("vectors", split.count * each);
-  const share = spanShare(split);
-  const blocks = module.size("blocks", share.blocks);
-  const spans = module.size("spans", share.spans);
-  // Spans begin a step earlier than by their share, at most.
-  const early = Math.floor((split.workgroups - 1) / split.steps / share.divisor);
+  const splits = module.size("splits", split.splits);
   const all = Array.from({ length: results }, (_, i) => i);
   const atOnce = Math.max(1, Math.min(4, Math.floor(AT_ONCE / results)));
   const ahead = Array.from({ length: atOnce }, (_, k) => k);
@@ -136,20 +110,17 @@ export function sumPartsKernel(
     `  let row = first_row + place / ${block.columns / 4}u;`,
     `  let column = first_column + place % ${block.columns / 4}u * 4u;`,
     ...all.map((i) => `  var sum${i} = vec4f(); var lost${i} = vec4f();`),
-    // Of a block's first step, and of its last: span s begins at step s · blocks · steps / spans, rounded down.
-    `  let first_span = (own * ${spans} + ${module.size("span_early", early)}) / ${blocks};`,
-    `  let last_span = ((own + 1u) * ${spans} - 1u) / ${blocks};`,
-    // Loads of several spans are on their way at once; those beyond the last add nothing.
-    `  for (var span = first_span; span <= last_span; span += ${atOnce}u) {`,
+    // Loads of several parts are on their way at once; those beyond the last add nothing.
+    `  for (var split = 0u; split < ${splits}; split += ${atOnce}u) {`,
     ...ahead.flatMap((k) => [
-      `    let part${k} = min(span + ${k}u, last_span) + own * ${blockGap(module, split)};`,
+      `    let part${k} = own * ${splits} + min(split + ${k}u, ${splits} - 1u);`,
       ...all.map((i) =>
         `    let value${k}_${i} = ${parts.load(partPlace(`part${k}`, i, results, "place", block))};`
       ),
     ]),
     ...ahead.flatMap((k) =>
       all.flatMap((i) => [
-        `    let term${k}_${i} = select(vec4f(), value${k}_${i}, span + ${k}u <= last_span) - lost${i};`,
+        `    let term${k}_${i} = select(vec4f(), value${k}_${i}, split + ${k}u < ${splits}) - lost${i};`,
         `    let next${k}_${i} = sum${i} + term${k}_${i};`,
         `    lost${i} = lost_of(sum${i}, term${k}_${i}, next${k}_${i});`,
         `    sum${i} = next${k}_${i};`,
@@ -175,6 +146,6 @@ export function sumPartsKernel(
     module,
     [256, 1, 1],
     0,
-    loopIterations(Math.ceil(split.workgroups / split.count) + 1),
+    loopIterations(Math.ceil(split.splits / atOnce)),
   );
 }
