@@ -2,17 +2,14 @@
 Times cuBLAS's products through PyTorch: a record a case, for wgconv report and wgconv compare.
 
     python3 bench/peers/cublas.py bench/suites/gemm.txt > cublas.jsonl
-    python3 bench/peers/cublas.py bench/suites/gemm.txt --dtype f16 > cublas.jsonl
     wgconv compare cublas.jsonl wgconv.jsonl
 
 int8 is of whole numbers from -8 to 8, summed in int32, on a GPU. Without a GPU the CPU's products are timed.
 On stdout: JSON lines; exits with 1 where no case was timed.
 """
-import sys
-
 import torch
 
-from records import accuracy, arguments, measure, prepare, print_case, print_environment
+from records import accuracy, arguments, measure, prepare, print_cases
 from suite import read_products
 
 #: Rows of a product that are held against float64.
@@ -20,18 +17,13 @@ ROWS = 64
 
 
 def main():
-    parser = arguments(__doc__, ["f32", "tf32", "f16", "i8", "f64"])
-    options = parser.parse_args()
+    options = arguments(__doc__, ["f32", "tf32", "f16", "i8", "f64"]).parse_args()
     dtype = prepare(options)
-    print_environment("cublas", f"CUDA {torch.version.cuda}", options.device)
     fields = {"fill": "integer"} if options.dtype == "i8" else {}
-    ran = 0
-    for path in options.suite:
-        for product in read_products(path, options.match):
-            ran += print_case(options, "cublas", product, "gemm",
-                              lambda: time_case(product, dtype, options),
-                              layout=product.transpose, **fields)
-    sys.exit(0 if ran else 1)
+    print_cases(options, "cublas", f"CUDA {torch.version.cuda}", (
+        (product, "gemm", {"layout": product.transpose, **fields},
+         lambda: time_case(product, dtype, options))
+        for path in options.suite for product in read_products(path, options.match)))
 
 
 def time_case(product, dtype, options):
@@ -39,7 +31,7 @@ def time_case(product, dtype, options):
     (ta, tb), batch = product.transpose, product.batch
     a = operand(batch, product.m, product.k, ta == "t", dtype, options.device)
     b = operand(batch, product.k, product.n, tb == "t", dtype, options.device)
-    call = multiplication(a, b)
+    call = (lambda: torch._int_mm(a, b)) if dtype == torch.int8 else (lambda: a @ b)
     errors = None
     if options.check == "sample":
         result = call()
@@ -57,15 +49,6 @@ def operand(batch, rows, columns, transposed, dtype, device):
     else:
         made = torch.rand(shape, device=device).to(dtype)
     return made.transpose(-1, -2) if transposed else made
-
-
-def multiplication(a, b):
-    """The call that is timed. Raises RuntimeError for what PyTorch does not offer."""
-    if a.dtype != torch.int8:
-        return lambda: a @ b
-    if not hasattr(torch, "_int_mm"):
-        raise RuntimeError(f"PyTorch {torch.__version__} multiplies no int8 matrices")
-    return lambda: torch._int_mm(a, b)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,10 @@ Times cuDNN's convolutions through PyTorch: a record a case, for wgconv report a
 
     python3 bench/peers/cudnn.py bench/suites/resnet3x3.txt > cudnn.jsonl
     python3 bench/peers/cudnn.py bench/suites/vgg16.txt --layout nhwc --dtype f16 > cudnn.jsonl
-    python3 bench/peers/cudnn.py bench/suites/winrs_bfc.txt --op bwd-filter --algorithm all > cudnn.jsonl
     wgconv compare cudnn.jsonl wgconv.jsonl
 
-Without --algorithm cudnn.benchmark picks the fastest; what PyTorch runs for depthwise convolutions is often its own.
-By name, or with all, each of cuDNN's algorithms is called by itself (cudnnConvolutionForward and its like), with
-its own workspace. Without a GPU the CPU's convolutions are timed, in f32. On stdout: JSON lines; exits with 1 where no case was timed.
+cudnn.benchmark picks the fastest algorithm; what PyTorch runs for depthwise convolutions is often its own. Without a GPU
+the CPU's convolutions are timed, in f32. On stdout: JSON lines; exits with 1 where no case was timed.
 """
 import math
 import sys
@@ -16,8 +14,7 @@ import sys
 import torch
 import torch.nn.functional as F
 
-import cudnn_algorithms
-from records import accuracy, arguments, measure, prepare, print_case, print_environment
+from records import accuracy, arguments, measure, prepare, print_cases
 from suite import read_convs
 
 OPERATIONS = ["fwd", "bwd-data", "bwd-filter"]
@@ -46,7 +43,6 @@ class Problem:
         self.dy = tensor(conv.batch, conv.out_channels, *sizes(conv.output, 1))
         if dtype == torch.float16:
             self.dy *= LOSS_SCALE
-        self.layout = layout
         self.stride, self.dilation = sizes(conv.stride, 1), sizes(conv.dilation, 1)
         self.padding = sizes(conv.begin, 0)
         self.groups = conv.groups
@@ -76,53 +72,35 @@ def main():
     parser = arguments(__doc__, ["f32", "tf32", "f16"])
     parser.add_argument("--op", default=",".join(OPERATIONS), help="some of " + ", ".join(OPERATIONS))
     parser.add_argument("--layout", choices=["nchw", "nhwc"], default="nchw")
-    parser.add_argument("--algorithm", default="",
-                        help="all, or some of " + ", ".join(cudnn_algorithms.names()))
     options = parser.parse_args()
-    operations = options.op.split(",")
-    if not set(operations) <= set(OPERATIONS):
+    if not set(options.op.split(",")) <= set(OPERATIONS):
         parser.error(f"--op {options.op}: expected some of {', '.join(OPERATIONS)}")
-    wanted = cudnn_algorithms.names() if options.algorithm == "all" else \
-        [name for name in options.algorithm.split(",") if name]
-    if not set(wanted) <= set(cudnn_algorithms.names()):
-        parser.error(f"--algorithm {options.algorithm}: expected all, or some of "
-                     f"{', '.join(cudnn_algorithms.names())}")
-    if wanted and options.device == "cpu":
-        parser.error("--algorithm names cuDNN's, which need a GPU")
     dtype = prepare(options)
     torch.backends.cudnn.benchmark = True
     version = torch.backends.cudnn.version()
-    print_environment("cudnn", f"cuDNN {version}" if version else "", options.device)
-    ran = 0
+    print_cases(options, "cudnn", f"cuDNN {version}" if version else "", cases(options, dtype))
+
+
+def cases(options, dtype):
+    """The operations of each problem; one problem's tensors at a time, since two may not fit."""
+    fields = {"layout": options.layout}
     for path in options.suite:
         for conv in read_convs(path, options.match):
             if conv.begin != conv.end:
                 print(f"left out: {conv.descriptor}: cuDNN has the same padding on both sides",
                       file=sys.stderr)
                 continue
-            # The one before goes first: two may not fit.
             problem = None
             problem = Problem(conv, dtype, options.layout, options.device)
-            for op in operations:
-                for algorithm in cudnn_algorithms.of_operation(op, wanted) if wanted else [""]:
-                    fields = {"layout": options.layout, "algorithm": algorithm}
-                    if dtype == torch.float16 and op != "fwd":
-                        fields["loss_scale"] = LOSS_SCALE
-                    ran += print_case(options, "cudnn", conv, op,
-                                      lambda: time_case(problem, op, algorithm, options), **fields)
-    sys.exit(0 if ran else 1)
+            for op in options.op.split(","):
+                scaled = {"loss_scale": LOSS_SCALE} if dtype == torch.float16 and op != "fwd" else {}
+                yield conv, op, {**fields, **scaled}, lambda: time_case(problem, op, options)
 
 
-def time_case(problem, op, algorithm, options):
+def time_case(problem, op, options):
     """Time, error and workspace of a case."""
-    if algorithm:
-        with cudnn_algorithms.Call(problem, op, algorithm, options.dtype) as call:
-            return timed(problem, op, call, options, call.workspace_bytes)
     call = lambda: problem.compute(op)
-    return timed(problem, op, call, options, own_workspace(call, options))
-
-
-def timed(problem, op, call, options, workspace):
+    workspace = own_workspace(call, options)
     result = call()
     errors = problem.errors(op, result) if options.check == "sample" else None
     del result

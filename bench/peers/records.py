@@ -11,10 +11,6 @@ import time
 import torch
 
 
-class Unsupported(Exception):
-    """A library refuses a case: it is left out, and stderr says why."""
-
-
 #: Time that the calls of a sample fill, as wgconv bench has it.
 FILL_MS = 5
 SEED = 1
@@ -92,11 +88,18 @@ def print_record(record):
     print(json.dumps(record), flush=True)
 
 
-def print_case(options, library, problem, op, run, **fields):
+def print_cases(options, library, version, cases):
     """
-    Prints the record of a case; whether it was timed. `run` gives what is known of it: its time, error and workspace.
-    Where it raises RuntimeError, as PyTorch does for what it cannot compute, the case did not run to its end.
+    Prints the records of cases and exits, with 1 where none was timed. A case is a problem, its operation, other fields of its
+    record, and what gives its time, error and workspace. Where that raises RuntimeError, as PyTorch does for what it
+    cannot compute, the case did not run to its end.
     """
+    print_environment(library, version, options.device)
+    timed = [print_case(options, library, *case) for case in cases]
+    sys.exit(0 if any(timed) else 1)
+
+
+def print_case(options, library, problem, op, fields, run):
     record = {
         "schema": 1,
         "kind": "case",
@@ -114,9 +117,6 @@ def print_case(options, library, problem, op, run, **fields):
     try:
         record.update(run())
         record["gflops"] = problem.flops / record["time_ms"]["median"] / 1e6
-    except Unsupported as error:
-        print(f"left out: {problem.descriptor} {op}: {error}", file=sys.stderr)
-        return False
     except RuntimeError as error:
         record.update(verdict="error", time_ms=None, message=str(error).splitlines()[0])
         print(f"{problem.descriptor} {op}: {record['message']}", file=sys.stderr)
