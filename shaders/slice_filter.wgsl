@@ -37,10 +37,7 @@ fn main(
 <% } -%>
 
   // Squares, some at once: written place by channel, read back with places along the threads.
-<% if (it.quads) { -%>
-  let to_place = first_place + 4u * (t % 4u);
-  let to_channel = first_channel + t / 4u;
-<% } else if (it.split) { -%>
+<% if (it.split) { -%>
   let to_place = first_place + 2u * (t % 8u);
   let to_channel = first_channel + t / 8u % 16u;
   let low = t >= 128u;
@@ -48,7 +45,7 @@ fn main(
   let to_place = first_place + t % 16u;
   let to_channel = first_channel + t / 16u;
 <% } -%>
-  let stored = <% if (it.quads) { %>t < 64u && <% } %>to_place < <%= it.paddedPlaces %> && to_channel < <%= it.paddedChannels %>;
+  let stored = to_place < <%= it.paddedPlaces %> && to_channel < <%= it.paddedChannels %>;
 <% for (let first = 0; first < it.outputs.length; first += it.together) { -%>
 <% const some = it.outputs.slice(first, first + it.together); -%>
 <% some.forEach((output, i) => { -%>

@@ -70,14 +70,6 @@ const CHOICES: readonly (readonly [
   ),
   ["fwd f16 to f32", { dtype: "f16", outDtype: "f32", splits: 2 }],
   ...OPERATIONS.map((op) =>
-    [`${op} half transforms`, {
-      op,
-      algorithm: "winograd2d-nonfused",
-      dtype: "f16",
-      variant: { halfTransforms: true },
-    }] as const
-  ),
-  ...OPERATIONS.map((op) =>
     [`${op} in halves`, {
       op,
       algorithm: "winograd2d-nonfused",

@@ -53,11 +53,6 @@ export interface JudgeOptions {
    * verdict needs; with less, `of_limit` says how near to failing it was.
    */
   readonly closerFrom?: number;
-  /**
-   * The relative L2 error that simulated arithmetic may typically show, where data may be unlike what a kernel's storage is
-   * made for: limits that follow from larger ones tell nothing. None where absent.
-   */
-  readonly mostTypical?: number;
 }
 
 /**
@@ -72,7 +67,7 @@ export function judge(
   measured: Measured,
   yardstick: Yardstick,
   precision: Precision,
-  { closerFrom = 1, mostTypical = Infinity }: JudgeOptions = {},
+  { closerFrom = 1 }: JudgeOptions = {},
 ): Judgement {
   const { report, overflow, effective, normalError } = measured;
   const reasons: string[] = [];
@@ -103,15 +98,6 @@ export function judge(
   if (report.mismatched === 0) {
     if (single.offender === undefined) ofLimit = Math.max(ofLimit, single.ofLimit);
     else above("bound ratio", single.offender, single.limit);
-  }
-
-  // Over what data's norm is made of, as the ceiling is: a result that cancels has larger errors over its own.
-  const typical = normalError > 0 ? sample.rms * measured.scaleShare : 0;
-  if (reasons.length === 0 && !within(typical, mostTypical)) {
-    reasons.push(
-      `transformed data in half the bytes errs by ${figure(typical)} of this data, above ` +
-        `${figure(mostTypical)}: neighbours are too unlike, half-transforms must go`,
-    );
   }
 
   let allowed = exact ? 0 : rmsLimit(sample, effective) * sample.rms;

@@ -130,14 +130,6 @@ Deno.test("judge() asks outputs that err themselves where no simulated error of 
   }
 });
 
-Deno.test("judge() fails where arithmetic typically errs by more than its data is for, whatever the result", () => {
-  const ones = Array.from({ length: 1000 }, () => 1);
-  const off = measured(ones.map((one, i) => i === 7 ? one + UNIT_ROUNDOFF : one), ones);
-  const of = (mostTypical: number) => judge(off, yardstick(), F32, { mostTypical });
-  assert.equal(of(2 * UNIT_ROUNDOFF).verdict, "pass");
-  assert.match(of(UNIT_ROUNDOFF / 2).reasons.join(), /neighbours are too unlike/);
-});
-
 Deno.test("rmsLimit() falls to 2.5 as outputs grow, and heeds the errors' tails", () => {
   const { sample } = yardstick();
   assert.ok(rmsLimit(sample, 1e6) < 2.51);

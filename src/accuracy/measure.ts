@@ -54,8 +54,6 @@ export interface Measured extends ErrorSums {
   readonly outliers: readonly Outlier[];
   /** √(Σ scale²) / ‖ref‖: a relative L2 error is the RMS of error over scale times this; infinite where ‖ref‖ is 0. */
   readonly scaleNorm: number;
-  /** √(Σ scale²) / max(‖ref‖, ‖Σ|a||b|‖ / √L) */
-  readonly scaleShare: number;
   /** (Σ scale²)² / Σ scale⁴: as many outputs of one scale say as much of the relative L2 error. */
   readonly effective: number;
   /** ‖y − ref‖ / max(‖ref‖, ‖Σ|a||b|‖ / √L). */
@@ -189,7 +187,6 @@ export function measureAccuracy(
     outliers,
     groups,
     scaleNorm: quotient(scaleSquares, refSquares, 0),
-    scaleShare: quotient(scaleSquares, normSquares, 0),
     effective: scaleFourths === 0 ? 0 : scaleSquares * scaleSquares / scaleFourths,
     normalError: quotient(errorSquares, normSquares, 0),
     upTo: (size) =>

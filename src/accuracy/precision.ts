@@ -28,11 +28,6 @@ export const F16: Precision = { ...F32, result: "f16" };
 /** Sums in chains of f16. */
 export const F16_SUMS: Precision = { ...F16, unitRoundoff: 2 ** -11 };
 
-/** Of Winograd whose transformed data has 14 bits: what sums in f32 err by is little beside that. */
-export function storedInQuads(precision: Precision): Precision {
-  return { ...precision, unitRoundoff: 2 ** -14 };
-}
-
 /** Whole numbers: any error is one too many. */
 export const I32: Precision = { unitRoundoff: 0, smallestNormal: 0, result: "i32" };
 

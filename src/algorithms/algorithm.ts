@@ -16,7 +16,6 @@ export type HeededOption =
   /** Raster and register buffer, which the loop of fused Winograd has too. */
   | "slice-loop"
   | "math"
-  | "half-transforms"
   | "output-layout";
 
 /** A convolution algorithm: all that the planner, `auto`, commands and tables know of it. */

@@ -12,7 +12,7 @@ import {
 import { ACTIVATIONS, fullEpilogue } from "../problem/epilogue.ts";
 import { ERROR_CEILING } from "../problem/error_bound.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
-import { halfError, quadsError, typicalError } from "../winograd/amplification.ts";
+import { halfError, typicalError } from "../winograd/amplification.ts";
 import { formatTile } from "../winograd/tile.ts";
 import { winogradTransform } from "../winograd/transform.ts";
 import { allowedAmplification, inaccuracy } from "./cost/accuracy.ts";
@@ -179,23 +179,20 @@ function refuseAboveCeiling(
 ): Refusal | undefined {
   if (maxBoundRatio !== undefined) return undefined;
   const { transformed } = arithmetic;
-  const half = transformed === "f16";
   const ceiling = ERROR_CEILING[transformed ? outDtype : "f32"];
   for (const { axes } of arithmetic.tiles ?? []) {
     const products = axes.reduce((all, { r }) => all / r, accumulationLength(problem));
     const length = Math.min(arithmetic.chain ?? Infinity, products);
     const transforms = axes.map(({ n, r }) => winogradTransform(n, r));
-    const stored = half ? halfError(transforms) : transformed ? quadsError(transforms) : 0;
+    const stored = transformed ? halfError(transforms) : 0;
     const error = Math.hypot(UNIT_ROUNDOFF * typicalError(transforms, length), stored);
     if (error <= ceiling) continue;
     const tile = formatTile({ n: axes.map(({ n }) => n), r: axes.map(({ r }) => r) });
     return refusal(
       "accuracy",
       `${algorithm} ${tile} typically errs by ${error.toExponential(1)} of a result's norm with ` +
-        (transformed && !half
-          ? "its transformed data in half the bytes"
-          : `sums of ${Math.ceil(length)} products${half ? " of f16" : ""}`) +
-        `, ${ceiling} is allowed ` +
+        `sums of ${Math.ceil(length)} products${transformed ? " of f16" : ""}, ` +
+        `${ceiling} is allowed ` +
         "(--max-bound-ratio plans it all the same)",
     );
   }

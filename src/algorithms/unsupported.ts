@@ -31,9 +31,7 @@ export function unsupported(algorithm: Algorithm, request: PlanRequest): string 
   const takes = (one: ConvOutDType) => one === "i32" || dtypes.includes(one === "u8" ? "i8" : one);
   if (!takes(dtype) || !takes(outDtype)) return `its tensors are ${dtypes.join(" or ")}`;
   if (request.math === "f16x3" && !heeds.includes("math")) return "it multiplies f32 as it is";
-  const { halfTransforms, outputLayout } = fullVariant(request.variant);
-  if (halfTransforms && !heeds.includes("half-transforms")) return "it keeps no transformed data";
-  if (halfTransforms && dtype !== "f16") return "half-transforms is of f16";
+  const { outputLayout } = fullVariant(request.variant);
   if (outputLayout !== TUNED_VARIANT.outputLayout && !heeds.includes("output-layout")) {
     return "it has no other layout of sums";
   }

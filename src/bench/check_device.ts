@@ -72,7 +72,6 @@ export const CHECK_DEVICE: DeviceModel = {
     dealtUnevenlyOnUnits: 0.6,
     packing: { single: 0.1, across: 0.08, narrow: 0 },
     strewn: 0.9,
-    unpacking: 0.95,
     linear: 0.9,
     singleLoads: 1,
     depthwiseTaps: 10,

@@ -44,9 +44,7 @@ import { parseRaster, RASTER_HELP, variantOption } from "./variant_options.ts";
 
 /** Optimisations of the main loop that are on, or off, where nothing is said. */
 const named = (on: boolean) =>
-  variantNames(on).filter((name) =>
-    name !== "half-transforms" && !Object.hasOwn(OUTPUT_LAYOUTS, name)
-  );
+  variantNames(on).filter((name) => !Object.hasOwn(OUTPUT_LAYOUTS, name));
 const ON = named(true);
 const OFF = named(false);
 

@@ -80,6 +80,7 @@ const NOT_HERE: Readonly<Record<string, string>> = {
   mish: "mish is not computed here",
   softmax: "softmax is not computed here",
   "joined-rows": "it is gone, each row has tiles of its own",
+  "half-transforms": "it is gone, transformed data stays in f32, which is faster",
 };
 
 /** A sentence for those who look for sizes that descriptors hold. */

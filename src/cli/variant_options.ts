@@ -31,8 +31,8 @@ export function parseRaster(text: string): number {
  * The variant that `--without`, `--with` and `--raster` name; says on stderr which of the names change nothing.
  *
  * @throws {RangeError} for a name that is none, or that stands in both lists, and for two layouts.
- * @throws {TypeError} if f16 tiles are asked for where nothing is f16 and summed in f32, or transforms in half the bytes where
- * there are none, or nothing is f16, or layouts of sums before an output transform of a product.
+ * @throws {TypeError} if f16 tiles are asked for where nothing is f16 and summed in f32, or layouts of sums before an output
+ * transform of a product.
  */
 export function variantOption(
   options: {
@@ -71,16 +71,10 @@ export function variantOption(
       `wgconv: note: --with ${name} changes nothing, the tuned kernel has it`,
     );
   }
-  if (product && variant?.halfTransforms) {
-    throw new InputTypeError("Cannot vary the main loop: half-transforms is of convolutions");
-  }
   if (product && variant?.outputLayout !== undefined) {
     throw new InputTypeError(
       `Cannot vary the main loop: ${outputLayoutName(variant.outputLayout)} is of convolutions`,
     );
-  }
-  if (variant?.halfTransforms && !dtypes.includes("f16")) {
-    throw new InputTypeError("Cannot vary the transforms: half-transforms is of f16");
   }
   if (variant?.halfTile && (!dtypes.includes("f16") || accumulate === "f16")) {
     throw new InputTypeError(

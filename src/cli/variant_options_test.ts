@@ -22,9 +22,14 @@ Deno.test("--raster joins the variant of the main loop; rows are what convolutio
 });
 
 Deno.test("what is gone is said in a sentence", () => {
+  const of = (name: string) => () => variantOption({ with: [name] }, { dtypes: ["f16"] });
   assert.throws(
-    () => variantOption({ without: ["joined-rows"] }, { dtypes: ["f32"] }),
+    of("joined-rows"),
     /joined-rows is none of .*; it is gone, each row has tiles of its own$/,
+  );
+  assert.throws(
+    of("half-transforms"),
+    /half-transforms is none of .*; it is gone, transformed data/,
   );
 });
 

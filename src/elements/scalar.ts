@@ -2,20 +2,19 @@
 export type Scalar = "f32" | "f16" | "f64" | "i32" | "u32" | "i8";
 
 /**
- * What values in memory are: of a scalar type, `quad`, four neighbours in eight bytes with a scale in common
- * (`src/kernels/quads.ts`), or `halves`, an f32 as a high and a low f16 (`src/kernels/split_marks.ts`).
+ * What values in memory are: of a scalar type, or `halves`, an f32 as a high and a low f16 (`src/kernels/split_marks.ts`).
  */
-export type Stored = Scalar | "quad" | "halves";
+export type Stored = Scalar | "halves";
 
 /** Bytes of one value. */
 export function scalarBytes(stored: Stored): number {
   if (stored === "i8") return 1;
-  return stored === "f16" || stored === "quad" ? 2 : stored === "f64" ? 8 : 4;
+  return stored === "f16" ? 2 : stored === "f64" ? 8 : 4;
 }
 
-/** What values are computed with and added up in: f32 of f16, quads and halves, i32 of i8, else the type itself. */
+/** What values are computed with and added up in: f32 of f16 and halves, i32 of i8, else the type itself. */
 export function sumScalar(stored: Stored): Exclude<Scalar, "f16" | "i8"> {
-  if (stored === "f16" || stored === "quad" || stored === "halves") return "f32";
+  if (stored === "f16" || stored === "halves") return "f32";
   return stored === "i8" ? "i32" : stored;
 }
 

@@ -1,6 +1,6 @@
 import type { Elements } from "../elements/elements.ts";
 import type { Scalar } from "../elements/scalar.ts";
-import type { ModuleBuilder, PackedLoad, TensorAccess, TensorSplit } from "./module.ts";
+import type { ModuleBuilder, TensorAccess, TensorSplit } from "./module.ts";
 import type { TilePolicy } from "./policy.ts";
 
 /**
@@ -15,11 +15,6 @@ export interface TileLoader {
   readonly vector: 1 | 4 | 8;
   /** What loads give and the tile holds; f32 where absent, u32 of eight halves. */
   readonly value?: Scalar;
-  /**
-   * What loads give where that is packed; it is unpacked as it is stored to the tile, since that at the load would make the
-   * hardware wait.
-   */
-  readonly packed?: Pick<PackedLoad, "zero" | "unpack">;
   /** Along which side of the tile neighbouring threads lie in memory, and a vector's elements where nothing else is said. */
   readonly along: "place" | "depth";
   /** Along which side a vector's elements lie, where that is not {@linkcode along}. */

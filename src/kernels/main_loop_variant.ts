@@ -51,8 +51,6 @@ export interface MainLoopVariant {
    * tap by tap. Off.
    */
   readonly tapRows?: boolean;
-  /** Of f16: what Winograd in separate passes transforms lies in half the bytes. Off. */
-  readonly halfTransforms?: boolean;
   /**
    * Rows of tiles that workgroups go down before they turn to the next column of tiles; 0 for all rows. Where absent, `gemm` takes
    * what is planned, and all else takes all rows.
@@ -84,7 +82,6 @@ export const TUNED_VARIANT: FullMainLoopVariant = {
   packedFilter: false,
   channelsLast: false,
   tapRows: false,
-  halfTransforms: false,
   raster: 0,
   outputLayout: "threads",
 };
@@ -105,7 +102,6 @@ export const VARIANT_TRAITS: Readonly<Record<string, MainLoopSwitch>> = {
   "packed-filter": "packedFilter",
   "channels-last": "channelsLast",
   "tap-rows": "tapRows",
-  "half-transforms": "halfTransforms",
 };
 
 /** Layouts that the tuned kernel has not, by the names of the command line; at most one is asked for. */
@@ -133,7 +129,7 @@ export function fullVariant(variant: MainLoopVariant = {}): FullMainLoopVariant 
 
 /** Whether anything of the main loop itself is asked for. */
 export function variesLoop(
-  { halfTransforms: _, outputLayout: __, ...loop }: MainLoopVariant = {},
+  { outputLayout: _, ...loop }: MainLoopVariant = {},
 ): boolean {
   return Object.keys(loop).length > 0;
 }

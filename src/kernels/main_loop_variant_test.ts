@@ -80,7 +80,7 @@ Deno.test("variantTrait() names what is not as tuned, in one order", () => {
 Deno.test("every optimisation is on or off in the tuned kernel", () => {
   assert.deepEqual(fullVariant({}), TUNED_VARIANT);
   const [on, off] = [variantNames(true), variantNames(false)];
-  assert.ok(on.includes("prefetch") && off.includes("half-transforms"));
+  assert.ok(on.includes("prefetch") && off.includes("half-tile"));
   const names = [...Object.keys(VARIANT_TRAITS), ...Object.keys(OUTPUT_LAYOUTS)];
   assert.deepEqual([...on, ...off].sort(), names.sort());
 });

@@ -8,7 +8,6 @@ import {
   sumScalar,
   typeName,
 } from "../elements/scalar.ts";
-import { QUADS_TEXT } from "./quads.ts";
 
 /** `constant` bakes sizes into the text, so that divisions fold; `uniform` lets problems share a pipeline. */
 export type SizeMode = "constant" | "uniform";
@@ -19,8 +18,6 @@ export interface TensorAccess {
   /** What loads give and stores take. */
   readonly value: Scalar;
   load(index: string): string;
-  /** Of quads, four values a load: what a load can be kept as, to be unpacked where it is used. */
-  readonly packed?: PackedLoad;
   /** A statement. */
   store(index: string, value: string): string;
 }
@@ -32,13 +29,6 @@ export interface AtomicWords {
   add(index: string, value: string): string;
   max(index: string, value: string): string;
   or(index: string, value: string): string;
-}
-
-/** A load whose values are unpacked later. */
-export interface PackedLoad {
-  readonly zero: string;
-  load(index: string): string;
-  unpack(loaded: string): string;
 }
 
 /**
@@ -56,9 +46,8 @@ export interface ModuleBuilder {
   /**
    * Binds a tensor, in `parts` bindings of `partElements` vectors each where it exceeds one.
    *
-   * @param value What the kernel computes with; of f16 and of quads it is f32, and of i8 i32, where absent, else the element
-   * itself.
-   * @throws {Error} where single i8 or values of quads are to be written, which share words.
+   * @param value What the kernel computes with; of f16 it is f32, and of i8 i32, where absent, else the element itself.
+   * @throws {Error} where single i8 are to be written, which share words.
    */
   tensor(
     name: string,
@@ -102,7 +91,6 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
   const features = new Set<string>();
   const sizes = new Map<string, number>();
   let tooLarge: string | undefined;
-  let quads = false;
   return {
     mode,
     tooLarge: () => tooLarge,
@@ -127,10 +115,8 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
       bound.push(name);
       const feature = scalarFeature(element);
       if (feature !== undefined) features.add(feature);
-      const quad = element === "quad";
-      quads ||= quad;
       const singles = element === "i8" && vector === 1;
-      if ((singles || quad && vector === 1) && kind === "write") {
+      if (singles && kind === "write") {
         throw new Error(`Cannot write single ${element} to ${name}`);
       }
       const { type, loaded, stored } = formOf(element, vector, value);
@@ -139,15 +125,6 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
         singles
           ? `extractBits(bitcast<i32>(${part}[(${index}) / 4u]), (${index}) % 4u * 8u, 8u)`
           : `${part}[${index}]`;
-      const finished = (access: TensorAccess, raw: (index: string) => string): TensorAccess => {
-        if (!quad) return access;
-        return vector === 4
-          ? { ...access, packed: { zero: "vec2u()", load: raw, unpack: loaded } }
-          : {
-            ...access,
-            load: (index) => `unpack_of_quad(${raw(`(${index}) / 4u`)}, (${index}) % 4u)`,
-          };
-      };
       const access = kind === "read" ? "read" : "read_write";
       const names = Array.from(
         { length: split.parts },
@@ -161,14 +138,14 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
         kinds.push(kind);
       }
       if (split.parts === 1 && !singles) {
-        return finished({
+        return {
           vector,
           value,
           load: (index) => loaded(`${name}_data[${index}]`),
           store: (index, text) => `${name}_data[${index}] = ${stored(text)};`,
-        }, (index) => `${name}_data[${index}]`);
+        };
       }
-      const partVectors = split.partBytes / (quad ? 8 : scalarBytes(element) * vector);
+      const partVectors = split.partBytes / (scalarBytes(element) * vector);
       const last = split.parts - 1;
       const choose = (line: (part: string, index: string) => string) =>
         names.map((part, place) => {
@@ -189,18 +166,17 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
           }\n}`,
       );
       let loads = kind !== "write";
-      const raw = (index: string) => {
-        // Of what is written few kernels read.
-        if (!loads) text.push(loader);
-        loads = true;
-        return `load_${name}(${index})`;
-      };
-      return finished({
+      return {
         vector,
         value,
-        load: (index) => loaded(raw(index)),
+        load(index) {
+          // Of what is written few kernels read.
+          if (!loads) text.push(loader);
+          loads = true;
+          return loaded(`load_${name}(${index})`);
+        },
         store: (index, text) => `store_${name}(${index}, ${stored(text)});`,
-      }, raw);
+      };
     },
     atomics(name) {
       bound.push(name);
@@ -218,11 +194,10 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
       };
     },
     declarations() {
-      const all = quads ? [...text, QUADS_TEXT] : text;
-      if (sizes.size === 0) return all.join("\n");
+      if (sizes.size === 0) return text.join("\n");
       const fields = [...sizes.keys()].map((name) => `  ${name}: u32,`).join("\n");
       return [
-        ...all,
+        ...text,
         `struct Sizes {\n${fields}\n}`,
         `@group(0) @binding(${kinds.length}) var<uniform> sizes: Sizes;`,
       ].join("\n");
@@ -238,9 +213,6 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
 function formOf(element: Stored, vector: 1 | 4, value: Scalar) {
   const call = (name: string) => (text: string) => `${name}(${text})`;
   const same = (text: string) => text;
-  if (element === "quad") {
-    return { type: "vec2u", loaded: call("unpack_quad"), stored: call("pack_quad") };
-  }
   if (element === "i8") {
     const whole = vector === 4 && value !== "i8";
     return {

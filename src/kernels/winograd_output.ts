@@ -194,7 +194,6 @@ export function outputTransformKernel(
 
   const name = [
     `winograd_output_${shape.name}_${element}_${tilesTrait(tensor, stack)}`,
-    ...(shape.stored === "quad" ? ["quads"] : []),
     ...(split ? [split.trait] : []),
     ...(shape.masked ? [] : ["whole"]),
     ...(vector === 4 ? ["x4"] : staged ? ["staged"] : []),

@@ -4,15 +4,12 @@ import { splitPatches, type SplitStore, wholeTiles } from "./split_patches.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
 import type { Matrix } from "../winograd/matrix.ts";
 import {
-  loopIterations,
-  type ModuleBuilder,
   moduleBuilder,
   render,
   type SizedKernel,
   sizedKernel,
   type SizeMode,
   splitTrait,
-  type TensorAccess,
   type TensorSplit,
 } from "./module.ts";
 import {
@@ -25,7 +22,6 @@ import {
   tilesTrait,
   type TileThreads,
 } from "./winograd_tiles.ts";
-import { WORKGROUP_BYTES } from "./workgroup_bytes.ts";
 
 /** Patches of a tensor on their way to an operand of α0·α1 products. */
 export interface DataTransform {
@@ -38,7 +34,7 @@ export interface DataTransform {
   readonly threads: TileThreads;
   /** Offset of the tensor in its binding, in elements. */
   readonly start: number;
-  /** What the matrices are in; along the contiguous side threads come in whole fours of quads, in whole pairs of halves. */
+  /** What the matrices are in; along the contiguous side threads come in whole pairs of halves. */
   readonly stored: Stored;
   /** Of halves. */
   readonly split?: SplitStore | undefined;
@@ -53,16 +49,9 @@ export function patchWorkgroups(shape: DataTransform): number {
   return threads === 0 ? 0 : Math.ceil(threads / sizeOf(shape));
 }
 
-/**
- * Threads of a workgroup: neighbours meet in workgroup memory to store quads, as far as that goes; of halves by tile all channels of a
- * tile do.
- */
-function sizeOf({ matrices, stored, split, threads }: DataTransform): number {
-  if (split?.marks.by === "tile") return wholeTiles(threads.channels, THREADS);
-  if (stored !== "quad") return THREADS;
-  const bytes = (threads: number) =>
-    4 * (threads * matrices[0].length * matrices[1].length + threads / 4);
-  return [64, 32, 16, 8].find((threads) => bytes(threads) <= WORKGROUP_BYTES) ?? 4;
+/** Threads of a workgroup: of halves by tile all channels of a tile meet in its memory. */
+function sizeOf({ split, threads }: DataTransform): number {
+  return split?.marks.by === "tile" ? wholeTiles(threads.channels, THREADS) : THREADS;
 }
 
 /** Rows of patches are read four elements at a time where none of the vectors can be half outside. */
@@ -83,7 +72,7 @@ function patchVector({ tensor, start }: DataTransform): 1 | 4 {
 
 /**
  * Transforms patches, L0·patch·L1ᵀ, and stores each element of the result in its own matrix. Padding of the depth
- * becomes zeros; places beyond the last are not written, but for those of a quad. Binds `patches` and `matrices`.
+ * becomes zeros; places beyond the last are not written. Binds `patches` and `matrices`.
  */
 export function patchTransformKernel(
   shape: DataTransform,
@@ -92,14 +81,13 @@ export function patchTransformKernel(
   element: Scalar,
 ): SizedKernel {
   const { tensor, stack, threads, stored, matrices: [matrix0, matrix1] } = shape;
-  const quads = stored === "quad";
   const workgroup = sizeOf(shape);
   const products = matrix0.length * matrix1.length;
   const module = moduleBuilder(mode);
   const vector = patchVector(shape);
   const from = module.tensor("patches", "read", vector, splits.patches, element);
   const words = stored === "halves" ? "u32" : stored;
-  const to = module.tensor("matrices", "write", quads ? 4 : 1, splits.matrices, words);
+  const to = module.tensor("matrices", "write", 1, splits.matrices, words);
   const split = shape.split && splitPatches(module, stack, shape.split, {
     channels: threads.channels,
     workgroup,
@@ -107,7 +95,7 @@ export function patchTransformKernel(
   const [axis0, axis1] = tensor.axes;
   const [rows, columns] = [matrix0[0]!.length, matrix1[0]!.length];
   const count = tensorTiles(tensor);
-  const padded = quads || split !== undefined || mode === "uniform" ||
+  const padded = split !== undefined || mode === "uniform" ||
     threads.channels > tensor.channels || threads.tiles > count;
   const size = module.size;
   const total = () => size("threads", threadCount(tensor.groups, threads));
@@ -120,7 +108,7 @@ export function patchTransformKernel(
   if (padded) {
     say(
       `let real = channel < ${size("channels", tensor.channels)} && tile < ${size("tiles", count)}${
-        quads ? ` && i < ${total()}` : split ? " && live" : ""
+        split ? " && live" : ""
       };`,
     );
   }
@@ -189,16 +177,13 @@ export function patchTransformKernel(
         return;
       }
       const place = stackPlace(module, stack, tensor.groups, which);
-      columnLines.push(
-        quads ? `staged[${which * workgroup}u + lane] = ${value};` : to.store(place, value),
-      );
+      columnLines.push(to.store(place, value));
     });
     // As soon as they are known, so that registers are free again.
     if (split) columnLines.push(`if (live) { ${stores.splice(0).join(" ")} }`);
   }
   const name = [
     `winograd_${shape.name}_${element}_${tilesTrait(tensor, stack)}`,
-    ...(quads ? ["quads"] : []),
     ...(split ? [split.trait] : []),
     ...(vector === 4 ? [`x4o${-axis1.origin}`] : []),
   ].join("_") + splitTrait(splits.patches, splits.matrices);
@@ -207,51 +192,24 @@ export function patchTransformKernel(
     matrices: products,
     size: workgroup,
     threads: total(),
-    quads,
     split: split !== undefined,
     index: index.join("\n"),
     rows: indent(rowLines),
     columns: indent(columnLines),
-    store: quads ? indent(quadStores(module, shape, to)) : indent(split?.end ?? []),
+    store: indent(split?.end ?? []),
     declarations: module.declarations() + (split?.declarations ?? ""),
   });
-  const slots = products * workgroup / 4;
   const sized = sizedKernel(
     name,
     mode,
     wgsl,
     module,
     [workgroup, 1, 1],
-    quads ? 4 * (products * workgroup + workgroup / 4) : split?.bytes ?? 0,
-    quads ? loopIterations(Math.ceil(slots / workgroup)) : 0,
+    split?.bytes ?? 0,
   );
   if (split === undefined) return sized;
   const features = [...sized.kernel.features, "shader-f16", "subgroups"];
   return { ...sized, kernel: { ...sized.kernel, features } };
-}
-
-/** Stores the staged transforms of a workgroup: neighbouring threads neighbouring quads of one matrix. */
-function quadStores(
-  module: ModuleBuilder,
-  shape: DataTransform,
-  to: TensorAccess,
-): string[] {
-  const { tensor: { groups }, stack, threads, matrices } = shape;
-  const quads = sizeOf(shape) / 4;
-  const each = stack.tiles * stack.channels * groups / 4;
-  const lanes = [0, 1, 2, 3].map((k) => `staged[(4u * which + ${k}u) * ${quads}u + quad]`);
-  return [
-    `for (var slot = t; slot < ${matrices[0].length * matrices[1].length * quads}u; slot += ${
-      4 * quads
-    }u) {`,
-    `  let which = slot / ${quads}u;`,
-    `  let quad = slot % ${quads}u;`,
-    `  if (first + 4u * quad < ${module.size("threads", threadCount(groups, threads))}) {`,
-    `    let at = quad_places[quad] + which * ${module.size("transform_quads", each)};`,
-    `    ${to.store("at", `vec4f(${lanes.join(", ")})`)}`,
-    "  }",
-    "}",
-  ];
 }
 
 /** The aligned vectors that cover elements `origin` to `origin + count`, and where in them each element is. */

@@ -14,18 +14,6 @@ export interface TileShare {
   readonly columns?: { readonly axis: number; readonly first: number; readonly count: number };
 }
 
-/** Which neighbours of transformed data share a scale: tiles, channels, or what is summed (units of the sums). */
-export interface QuadSides {
-  /** Of the operand whose patches are the results' places: images, of backward-filter the input. */
-  readonly places: "places" | "units";
-  /** Of the operand whose patches are the results' channels: the filter, of backward-filter the gradient. */
-  readonly channels: "channels" | "units";
-  /** Of the products; stored as they are where absent. */
-  readonly products?: "places" | "channels";
-  /** Whether neighbouring places are the same tile of the next image (of backward-filter channel), not the next tile. */
-  readonly outerInner: boolean;
-}
-
 /**
  * How a plan's sums are rounded: what computing the same outputs in simulated arithmetic needs (`src/simulate`). Products
  * are of the transformed domain where there are tiles.
@@ -46,9 +34,9 @@ export interface PlanArithmetic {
   readonly sums?: "f32" | "f16" | "f64" | "i32";
   /**
    * What transformed data is rounded to before it is multiplied; f32 where absent. Of f16 the transforms' rows are scaled by
-   * powers of two (`power-of-two`); where sides are said, four neighbours of 14 bits share a scale.
+   * powers of two (`power-of-two`).
    */
-  readonly transformed?: "f16" | QuadSides;
+  readonly transformed?: "f16";
   /** Products that a matrix unit adds at once; absent where threads add them one by one. */
   readonly unit?: number;
   /** Operands in f32 that the unit multiplies as two halves each, in three products; as they are where absent. */
@@ -63,9 +51,4 @@ export interface PlanArithmetic {
   readonly scaled?: "tiles";
   /** Winograd's tiles, one entry a kernel; plain products where absent. */
   readonly tiles?: readonly TileShare[];
-}
-
-/** What shares scales, where transformed data does. */
-export function quadsOf({ transformed }: PlanArithmetic): QuadSides | undefined {
-  return transformed === "f16" ? undefined : transformed;
 }

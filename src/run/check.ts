@@ -6,8 +6,7 @@ import {
   type Measured,
   type Yardstick,
 } from "../accuracy/mod.ts";
-import { ERROR_CEILING } from "../problem/error_bound.ts";
-import { type PlanArithmetic, quadsOf } from "../problem/plan_arithmetic.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { ReferenceResult } from "../reference/reference.ts";
 import type { AccuracyRecord, ProjectionRecord, Verdict } from "../report/record.ts";
 import { elementCount, rowMajorStrides } from "../tensor/tensor.ts";
@@ -152,12 +151,7 @@ export function checkAgainst(
     grouping: subject.grouping(arithmetic),
     floors,
   });
-  // Where quads typically err by more than any result may, limits that follow from it tell nothing.
-  const mostTypical = quadsOf(arithmetic) === undefined ? Infinity : ERROR_CEILING.f16;
-  return judged(
-    measured,
-    judge(measured, yardstick, precision, { mostTypical }),
-  );
+  return judged(measured, judge(measured, yardstick, precision));
 }
 
 /** What the gate makes of a comparison. */

@@ -1,11 +1,4 @@
-import {
-  F16,
-  F32,
-  type Grouping,
-  I32,
-  NO_ERRORS_YARDSTICK,
-  storedInQuads,
-} from "../accuracy/mod.ts";
+import { F16, F32, type Grouping, I32, NO_ERRORS_YARDSTICK } from "../accuracy/mod.ts";
 import { supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
 import { winrsRivals } from "../algorithms/winrs/rivals.ts";
 import { elementFeatures } from "../elements/elements.ts";
@@ -33,7 +26,7 @@ import {
   integersText,
   isZeroPoint,
 } from "../problem/integer_operands.ts";
-import { type PlanArithmetic, quadsOf } from "../problem/plan_arithmetic.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { ResultTiles } from "../problem/result_tiles.ts";
 import { projectConv } from "../reference/projection.ts";
 import {
@@ -138,9 +131,7 @@ export function convSubject(
   const elements = { dtype, outDtype, integers: asked.integers };
   const elementsFault = convElementsFault({ problem, ...elements, ...layouts, epilogue });
   const integers = dtype === "i8";
-  const stored = integers ? I32 : outDtype === "f16" ? F16 : F32;
-  const precisionOf = (arithmetic: PlanArithmetic) =>
-    quadsOf(arithmetic) ? storedInQuads(stored) : stored;
+  const precision = integers ? I32 : outDtype === "f16" ? F16 : F32;
   const { activation, scale, zeroPoint = 0 } = epilogue;
   const backward = op === "bwd-filter";
   const which = resultTensor(op);
@@ -253,7 +244,7 @@ export function convSubject(
       await refuseValues(operands);
       return (await reference(operands, { onProgress })).values;
     },
-    precision: precisionOf,
+    precision: () => precision,
     // Rows of the product are channels; columns lie as the layout has them.
     grouping: (arithmetic): Grouping => ({
       rowAxis: channelAxis,
@@ -266,7 +257,6 @@ export function convSubject(
     yardstick: (operands, arithmetic, seed, floors) => {
       if (integers) return NO_ERRORS_YARDSTICK;
       const inputs = inputsOf(operands);
-      const precision = precisionOf(arithmetic);
       return convYardstick({ problem, inputs, epilogue, arithmetic, precision, floors, seed });
     },
     project: async (operands, seed) => {
@@ -280,7 +270,7 @@ export function convSubject(
         ? projectConvIntegers(problem, inputs, seed)
         : await projectConv(problem, inputs, { seed });
     },
-    noise: (sample) => projectionNoise(sample, stored),
+    noise: (sample) => projectionNoise(sample, precision),
     // A filter's taps are one tile.
     mixed: (arithmetic) => {
       const tiles = tilesOf(arithmetic);

@@ -5,7 +5,6 @@ import type { Geometry, HostArray, Triple } from "../reference/geometry.ts";
 import type { ReferenceInputs } from "../reference/reference.ts";
 import { type ConvOperands, convOperands } from "./conv_operands.ts";
 import { blockOf, type Grid, gridOf } from "./conv_yardstick.ts";
-import { type Neighbourhoods, neighbourhoods } from "./neighbourhoods.ts";
 
 /** What floors are found from. */
 export interface ConvFloorsRequest {
@@ -27,7 +26,7 @@ export function convFloors({ problem, inputs, arithmetic }: ConvFloorsRequest): 
   if (!grid.tiled) return undefined;
   return operands.geometry.op === "bwd-filter"
     ? gradientFloors(operands, grid)
-    : windowFloors(operands, grid, neighbourhoods(grid, arithmetic));
+    : windowFloors(operands, grid);
 }
 
 /** 0 of what is not finite: outputs that meet it have no errors to be measured. */
@@ -85,11 +84,7 @@ function gradientFloors(operands: ConvOperands, grid: Grid): Floors {
 }
 
 /** Forward and backward-data, by tile and channel. */
-function windowFloors(
-  operands: ConvOperands,
-  grid: Grid,
-  { places, channels }: ReturnType<typeof neighbourhoods>,
-): Floors {
+function windowFloors(operands: ConvOperands, grid: Grid): Floors {
   const { geometry: g, first, second } = operands;
   const forward = g.op === "fwd";
   const [size, strides] = forward ? [g.inputSize, g.inputStrides] : [g.outputSize, g.outputStrides];
@@ -106,12 +101,6 @@ function windowFloors(
       windows.set(tileWindows(g, grid, size, squares), (image * g.groups + group) * tiles);
     }
   }
-  // What shares a scale errs by the largest.
-  for (let group = 0; group < g.groups; group++) {
-    const windowOf = (place: number) =>
-      (Math.floor(place / tiles) * g.groups + group) * tiles + place % tiles;
-    raiseToLargest(windows, places, windowOf);
-  }
   // Of a result's channel: K, or of backward-data C of each group.
   const filter = energies(
     second,
@@ -121,34 +110,12 @@ function windowFloors(
     forward ? (k) => k : (k, c) => Math.floor(k / g.outChannels) * g.inChannels + c,
     g.groups * grid.channels,
   );
-  for (let group = 0; group < g.groups; group++) {
-    raiseToLargest(filter, channels, (channel) => group * grid.channels + channel);
-  }
   return (index) => {
     const { group, place: [image, a, b, c], channel } = blockOf(operands, grid, index);
     const tile = (a * grid.tiles[1] + b) * grid.tiles[2] + c;
     const window = (image * g.groups + group) * tiles + tile;
     return Math.sqrt(windows[window]! * filter[group * grid.channels + channel]!);
   };
-}
-
-/** Raises numbers of neighbours to the largest of them. */
-function raiseToLargest(
-  numbers: Float64Array,
-  { size, groups, members }: Neighbourhoods,
-  placeOf: (member: number) => number,
-): void {
-  if (size === 1) return;
-  // The last ones may be of two.
-  const largest = Array.from(
-    { length: groups },
-    (_, group) => Math.max(...members(group).map((member) => numbers[placeOf(member)]!)),
-  );
-  largest.forEach((value, group) => {
-    for (const member of members(group)) {
-      numbers[placeOf(member)] = Math.max(numbers[placeOf(member)]!, value);
-    }
-  });
 }
 
 /** Of each tile the sum over its window, times the share that one output's taps are of it. */

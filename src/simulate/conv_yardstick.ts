@@ -21,7 +21,6 @@ import type { SimulatedOutputs } from "./collect.ts";
 import { type ConvOperands, convOperands, resultSizes, threeTiles } from "./conv_operands.ts";
 import { convSource } from "./conv_source.ts";
 import { distinct, rounds, scaledBy, type SimulationOrder, simulationOrders } from "./orders.ts";
-import { type Neighbourhoods, neighbourhoods, type TileGrid } from "./neighbourhoods.ts";
 import { simulatedYardstick } from "./simulated_yardstick.ts";
 import type { SimulatedSums } from "./sum_source.ts";
 import { simulateSums } from "./sums.ts";
@@ -45,30 +44,33 @@ interface Block {
   /** Outer index and tile along three axes. */
   readonly places: readonly (readonly [outer: number, ...tile: Triple])[];
   readonly channels: readonly number[];
-  /** Places, and channels, that follow each other in memory come by so many. */
-  readonly neighbours: { readonly lefts: number; readonly rights: number };
-  /** The one that is asked for, of `places` and of `channels`; all where absent. */
-  readonly only?: { readonly place: number; readonly channel: number };
 }
 
 /** The yardstick of a convolution: outputs sampled from all groups, images, places and channels. */
 export function convYardstick(request: ConvYardstickRequest): Yardstick {
   const operands = convOperands(request.problem, request.inputs);
   const grid = gridOf(operands, request.arithmetic);
-  const near = neighbourhoods(grid, request.arithmetic);
   return simulatedYardstick({
     precision: request.precision,
     seed: request.seed,
-    // An output takes its neighbours with it.
-    size: { ...grid, products: grid.products * near.places.size * near.channels.size },
+    size: grid,
     sampled: () => sampledBlocks(request, operands, grid),
-    blockOf: (index) => withNeighbours(grid, request.arithmetic, blockOf(operands, grid, index)),
+    blockOf(index) {
+      const { group, place, channel } = blockOf(operands, grid, index);
+      return { group, places: [place], channels: [channel] };
+    },
     simulate: (block, order) => simulateBlock(request, operands, grid, block, order),
   });
 }
 
 /** How the result is cut into tiles. */
-export interface Grid extends TileGrid {
+export interface Grid {
+  /** Images, or channels of a group for a filter's gradient. */
+  readonly outer: number;
+  /** Tiles along three axes. */
+  readonly tiles: Triple;
+  /** Result channels of a group. */
+  readonly channels: number;
   /** Results of a tile along three axes, those of all kernels together. */
   readonly tile: Triple;
   readonly sizes: Triple;
@@ -105,7 +107,7 @@ export function gridOf({ geometry: g }: ConvOperands, { tiles: shares }: PlanAri
 
 /** Blocks of places and channels drawn from the whole result, with their orders. */
 function* sampledBlocks(
-  { seed, arithmetic }: ConvYardstickRequest,
+  { seed }: ConvYardstickRequest,
   { geometry: g }: ConvOperands,
   grid: Grid,
 ): Generator<readonly [Block, SimulationOrder]> {
@@ -122,17 +124,13 @@ function* sampledBlocks(
     tiled: grid.tiled,
   });
   if (plan.count === 0) return;
-  const near = neighbourhoods(grid, arithmetic);
   const orders = simulationOrders(plan.count, grid.units, random, plan.whole);
-  const drawn = (count: number, { size, groups, members }: Neighbourhoods) =>
-    distinct(Math.max(1, Math.floor(count / size)), groups, random).flatMap(members);
   const groups = distinct(plan.count, g.groups, random);
   for (let round = 0; round < plan.count; round++) {
     yield [{
       group: groups[round % groups.length]!,
-      places: drawn(plan.places, near.places).map((place) => placeOf(grid, place)),
-      channels: drawn(plan.channels, near.channels),
-      neighbours: { lefts: near.places.size, rights: near.channels.size },
+      places: distinct(plan.places, places, random).map((place) => placeOf(grid, place)),
+      channels: distinct(plan.channels, grid.channels, random),
     }, orders[round]!];
   }
 }
@@ -150,26 +148,6 @@ export interface Spot {
   readonly group: number;
   readonly place: Block["places"][number];
   readonly channel: number;
-}
-
-/** The block that has a tile, and what its transformed data shares scales with. */
-function withNeighbours(
-  grid: Grid,
-  arithmetic: PlanArithmetic,
-  { group, place: [outer, a, b, c], channel }: Spot,
-): Block {
-  const near = neighbourhoods(grid, arithmetic);
-  const [t0, t1, t2] = grid.tiles;
-  const place = ((outer * t0 + a) * t1 + b) * t2 + c;
-  const places = near.places.members(near.places.groupOf(place));
-  const channels = near.channels.members(near.channels.groupOf(channel));
-  return {
-    group,
-    places: places.map((one) => placeOf(grid, one)),
-    channels,
-    neighbours: { lefts: places.length, rights: channels.length },
-    only: { place: places.indexOf(place), channel: channels.indexOf(channel) },
-  };
 }
 
 /** The tile that an output is of. */
@@ -217,14 +195,13 @@ function* simulateBlock(
 ): Generator<TileOutputs> {
   const { epilogue: { bias, activation }, inputs, precision, floors } = request;
   const { tile, sizes, channels: perGroup } = grid;
-  const { group, places, channels, only } = block;
+  const { group, places, channels } = block;
   const results = tile[0] * tile[1] * tile[2];
   const length = Math.max(1, accumulationLength(request.problem));
   const sums = blockSums(request, operands, grid, block, order);
   for (let place = 0; place < places.length; place++) {
     const [outer, ...at] = places[place]!;
     for (let right = 0; right < channels.length; right++) {
-      if (only !== undefined && (only.place !== place || only.channel !== right)) continue;
       const channel = group * perGroup + channels[right]!;
       const shift = bias ? inputs.bias![channel]! : 0;
       const made = {
@@ -282,7 +259,7 @@ function blockSums(
   { arithmetic }: ConvYardstickRequest,
   operands: ConvOperands,
   { tile }: Grid,
-  { group, places, channels, neighbours }: Block,
+  { group, places, channels }: Block,
   order: SimulationOrder,
 ): SimulatedSums {
   const results = tile[0] * tile[1] * tile[2];
@@ -311,10 +288,7 @@ function blockSums(
         [outer, ...part.map((value, d) => at[d]! * parts[d]! + value)] as [number, ...Triple]
       )
     );
-    const source = {
-      ...convSource(operands, { group, lefts, rights: channels }, share, arithmetic),
-      neighbours,
-    };
+    const source = convSource(operands, { group, lefts, rights: channels }, share, arithmetic);
     const sums = simulateSums(scaledBy(source, order.scale), arithmetic, order);
     all.rounded ||= sums.rounded;
     let i = 0;
@@ -354,15 +328,11 @@ export function simulateConv(
   const result = new Float32Array(count);
   const values = new Float64Array(count);
   const magnitudes = new Float64Array(count);
-  const near = neighbourhoods(grid, request.arithmetic);
-  const every = ({ groups, members }: Neighbourhoods) =>
-    Array.from({ length: groups }, (_, one) => members(one));
-  const channels = every(near.channels).flat();
-  const neighbours = { lefts: near.places.size, rights: near.channels.size };
+  const channels = Array.from({ length: grid.channels }, (_, channel) => channel);
+  const places = grid.outer * grid.tiles[0] * grid.tiles[1] * grid.tiles[2];
   for (let group = 0; group < operands.geometry.groups; group++) {
-    for (const members of every(near.places)) {
-      const places = members.map((place) => placeOf(grid, place));
-      const block = { group, places, channels, neighbours };
+    for (let place = 0; place < places; place++) {
+      const block = { group, places: [placeOf(grid, place)], channels };
       for (const made of simulateBlock(request, operands, grid, block, order)) {
         made.indices.forEach((index, i) => {
           result[index] = made.values[i]!;

@@ -22,8 +22,6 @@ export interface SumSource {
   readonly lastBits?: Float64Array;
   /** Products of each left one that are none of padding; all where absent. */
   readonly met?: readonly number[];
-  /** How many left, and right, ones at a time are neighbours in memory: four where absent. */
-  readonly neighbours?: { readonly lefts: number; readonly rights: number };
   /** Loads the patches of one unit, those of one side one after the other. */
   load(unit: number, lefts: Float64Array, rights: Float64Array): void;
 }

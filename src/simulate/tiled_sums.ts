@@ -1,12 +1,11 @@
-import { type PlanArithmetic, type QuadSides, quadsOf } from "../problem/plan_arithmetic.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { foldedSums, type Round } from "./folded_sums.ts";
-import { roundQuads } from "./quads.ts";
 import type { SimulatedSums, SumOrder, SumSource } from "./sum_source.ts";
 import type { PatchTransform, RoundedTransform, TileTransforms } from "./transforms.ts";
 
 /** Winograd's: products of transformed patches, and their sums through the output transform. */
 export function tiledSums(
-  { units, lefts, rights, load, neighbours = { lefts: 4, rights: 4 } }: SumSource,
+  { units, lefts, rights, load }: SumSource,
   { input, filter, output }: TileTransforms,
   arithmetic: PlanArithmetic,
   { separate = false, start = 0 }: SumOrder,
@@ -23,22 +22,14 @@ export function tiledSums(
   const exact = new Float64Array(pairs * alpha);
   const magnitudes = new Float64Array(pairs * alpha);
   const squares = new Float64Array(pairs * alpha);
-  const quads = quadsOf(arithmetic);
   const round = arithmetic.transformed === "f16" ? Math.f16round : undefined;
   const x = transformedSide(lefts, input, round);
   const w = transformedSide(rights, filter, round);
-  const shared = sharedUnits(quads, units, load, x, w);
   for (let step = 0; step < units; step++) {
     const unit = (step + start) % units;
     load(unit, x.patches, w.patches);
     rounded = x.transform() || rounded;
     rounded = w.transform() || rounded;
-    if (quads !== undefined) {
-      rounded = true;
-      shared.round(unit);
-      if (quads.places === "places") roundQuads(x.rounded, alpha, neighbours.lefts);
-      if (quads.channels === "channels") roundQuads(w.rounded, alpha, neighbours.rights);
-    }
     for (let left = 0, i = 0; left < lefts; left++) {
       for (let right = 0; right < rights; right++) {
         for (let a = 0, l = left * alpha, r = right * alpha; a < alpha; a++, l++, r++, i++) {
@@ -57,18 +48,6 @@ export function tiledSums(
     else outer!.step(open);
   }
   const totals = chained?.totals();
-  if (totals !== undefined && quads?.products === "places") {
-    roundQuads(totals, rights * alpha, neighbours.lefts);
-  }
-  if (totals !== undefined && quads?.products === "channels") {
-    for (let left = 0; left < lefts; left++) {
-      roundQuads(
-        totals.subarray(left * rights * alpha, (left + 1) * rights * alpha),
-        alpha,
-        neighbours.rights,
-      );
-    }
-  }
   const nonNegative = (sums: Float64Array) =>
     throughOutput(output.exact, sums, pairs).map((value) => Math.max(0, value));
   return {
@@ -90,57 +69,6 @@ export function throughOutput(
   const made = new Float64Array(pairs * outputs);
   for (let i = 0; i < pairs; i++) apply(sums, i * inputs, made, i * outputs);
   return made;
-}
-
-type Side = ReturnType<typeof transformedSide>;
-
-/**
- * Rounds the sides whose quads are units that follow each other in memory: the four of a unit are transformed when the first
- * of them is met.
- */
-function sharedUnits(
-  quads: QuadSides | undefined,
-  units: number,
-  load: SumSource["load"],
-  x: Side,
-  w: Side,
-) {
-  const sides = [
-    ...(quads?.places === "units" ? [x] : []),
-    ...(quads?.channels === "units" ? [w] : []),
-  ];
-  let known = -1;
-  let stored: readonly (readonly Float64Array[])[] = [];
-  return {
-    /** Makes the transforms of `unit`, which the sides have, what memory would have of them. */
-    round(unit: number) {
-      if (sides.length === 0) return;
-      const first = unit - unit % 4;
-      if (first !== known) {
-        known = first;
-        const members = Math.min(4, units - first);
-        const all = sides.map((side) => new Float64Array(members * side.rounded.length));
-        for (let k = 0; k < members; k++) {
-          load(first + k, x.patches, w.patches);
-          sides.forEach((side, s) => {
-            side.transform();
-            all[s]!.set(side.rounded, k * side.rounded.length);
-          });
-        }
-        stored = all.map((values, s) => {
-          const each = sides[s]!.rounded.length;
-          roundQuads(values, each, members);
-          return Array.from(
-            { length: members },
-            (_, k) => values.subarray(k * each, (k + 1) * each),
-          );
-        });
-        load(unit, x.patches, w.patches);
-        sides.forEach((side) => side.transform());
-      }
-      sides.forEach((side, s) => side.rounded.set(stored[s]![unit - first]!));
-    },
-  };
 }
 
 /**

@@ -40,16 +40,6 @@ export function halfError(axes: readonly WinogradTransform[]): number {
   return meanAmplification(axes) * Math.SQRT2 * ROUNDED_F16;
 }
 
-/** What a quad's values err by, three of them in each product: the root mean square over their own, on normal data. */
-const QUADS_ERROR = 1.16e-4;
-
-/**
- * The same of transformed data and products in quads: within a tenth of what simulations of 64 channels show.
- */
-export function quadsError(axes: readonly WinogradTransform[]): number {
-  return meanAmplification(axes) * QUADS_ERROR;
-}
-
 /** The amplification of a nested algorithm, its results taken together. */
 function meanAmplification(axes: readonly WinogradTransform[]): number {
   return axes.reduce((all, axis) => {

@@ -1,7 +1,6 @@
 /** The gate on every way to sum, operation and kind of data; src/simulate/gate_test.ts has one of each way. */
 import assert from "#assert";
 import { convProblem } from "../../src/problem/conv_problem.ts";
-import { quadsOf } from "../../src/problem/plan_arithmetic.ts";
 import { referenceConv } from "../../src/reference/reference.ts";
 import { simulateConv } from "../../src/simulate/conv_yardstick.ts";
 import {
@@ -18,11 +17,8 @@ import { darken, healthyResult, judgeCase, simulatedCase } from "../support/simu
 for (const [name, arithmetic, operations, all = FILLS] of ARITHMETICS) {
   Deno.test(`judge() passes healthy results and finds faults: ${name}`, () => {
     for (const op of operations) {
-      // Where neighbours are of unlike size, those that share a scale err as the largest does: no channel stands out.
-      const fills = quadsOf(arithmetic)
-        ? FILLS.slice(0, 3)
-        // Of every operation data of one size and of unlike ones, of one of them all.
-        : op === operations[0]
+      // Of every operation data of one size and of unlike ones, of one of them all.
+      const fills = op === operations[0]
         ? all
         : all.filter((fill) => fill === "uniform01" || fill === "mixed");
       for (const fill of fills) assertGate(arithmetic, op, fill, fill === fills[0]);

@@ -40,22 +40,6 @@ export const ARITHMETICS: readonly (readonly [
     ...{ highs: "away", drift: 1 },
   }, ["fwd", "bwd-data"]],
   ["F(3x3,4x4) in halves", { ...tile(3, 4, 2), unit: 8, math: "f16x3", chain: 32 }, ["bwd-filter"]],
-  ["F(4x4,3x3) in quads of tiles", {
-    ...tile(4, 3, 2),
-    transformed: { places: "places", channels: "channels", products: "places", outerInner: false },
-  }, ["fwd", "bwd-data"]],
-  ["F(4x4,3x3) in quads of channels", {
-    ...tile(4, 3, 2),
-    transformed: { places: "units", channels: "channels", products: "channels", outerInner: false },
-  }, ["fwd", "bwd-data"]],
-  ["F(3x3,4x4) in quads of tiles", {
-    ...tile(3, 4, 2),
-    transformed: { places: "units", channels: "units", products: "places", outerInner: true },
-  }, ["bwd-filter"]],
-  ["F(3x3,4x4) in quads of channels", {
-    ...tile(3, 4, 2),
-    transformed: { places: "places", channels: "channels", outerInner: true },
-  }, ["bwd-filter"]],
   ["WinRS, a pair", {
     fold: "results",
     chain: 24,

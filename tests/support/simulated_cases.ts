@@ -7,7 +7,6 @@ import {
   type JudgeOptions,
   measureAccuracy,
   type Measured,
-  storedInQuads,
 } from "../../src/accuracy/mod.ts";
 import {
   accumulationLength,
@@ -16,7 +15,7 @@ import {
   tensorShape,
 } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
-import { type PlanArithmetic, quadsOf } from "../../src/problem/plan_arithmetic.ts";
+import type { PlanArithmetic } from "../../src/problem/plan_arithmetic.ts";
 import type { ReferenceInputs, ReferenceResult } from "../../src/reference/reference.ts";
 import { type FillKind, fillTensor } from "../../src/tensor/fill.ts";
 import { rowMajorStrides } from "../../src/tensor/tensor.ts";
@@ -51,8 +50,7 @@ export function simulatedCase(
       return [which, { data, layout: which === "filter" ? "kcrs" : "nchw" }];
     }),
   );
-  const precision = quadsOf(arithmetic) ? storedInQuads(F32) : F32;
-  const request = { problem, inputs, epilogue: NO_EPILOGUE, arithmetic, precision, seed };
+  const request = { problem, inputs, epilogue: NO_EPILOGUE, arithmetic, precision: F32, seed };
   let made: { readonly floors: Floors | undefined; readonly yardstick: Yardstick } | undefined;
   const measure = () => {
     if (made === undefined) {

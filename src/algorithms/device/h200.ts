@@ -117,7 +117,6 @@ export const H200: DeviceModel = {
     dealtUnevenly: 0.6,
     packing: { single: 0.1, across: 0.08, narrow: 0.02 },
     strewn: 0.9,
-    unpacking: 0.72,
     linear: 0.9,
     singleLoads: 0.87,
     depthwiseTaps: 10.8,

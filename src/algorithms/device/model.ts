@@ -63,8 +63,6 @@ export interface DeviceShares {
   readonly packing: { readonly single: number; readonly across: number; readonly narrow: number };
   /** What of implicit GEMM's rate is left where it reads its filter as it lies, element by element. */
   readonly strewn: number;
-  /** What of the main loop's rate is left where it unpacks both operands, four values with a scale in common. */
-  readonly unpacking: number;
   /** A product whose every element finds its own tap, of one whose steps lie within taps. */
   readonly linear: number;
   /** Backward-filter with channels innermost where the input is still loaded one element at a time. */

@@ -1,8 +1,7 @@
 import { amplification2d } from "../../winograd/amplification.ts";
-import { formatTile, parseTile, type WinogradTile } from "../../winograd/tile.ts";
+import { formatTile, type WinogradTile } from "../../winograd/tile.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
 import { type Candidate, pointless } from "../rival.ts";
-import { weighsHalved } from "./stored.ts";
 import { defaultTile, nonfusedReason, plannedTile } from "./tiles.ts";
 
 /**
@@ -21,9 +20,7 @@ export function nonfusedCandidates(request: PlanRequest): Candidate[] {
   const algorithm = "winograd2d-nonfused";
   const reason = nonfusedReason(request);
   if (reason !== undefined) return [{ algorithm, amplification: 1, reason }];
-  const tiles = request.tile === undefined
-    ? nonfusedTiles(request).filter((tile) => weighsHalved(request, parseTile(tile)))
-    : [request.tile];
+  const tiles = request.tile === undefined ? nonfusedTiles(request) : [request.tile];
   if (tiles.length === 0) return [pointless(algorithm)];
   return tiles.map((tile) => ({
     algorithm,

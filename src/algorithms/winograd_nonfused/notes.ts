@@ -30,12 +30,6 @@ export function notesOf(
     `${chunk.batches} products of ${chunk.rows} x ${chunk.columns} x ${chunk.depth} in ` +
     (chunks === 1 ? "one chunk of the batch" : `${chunks} chunks of ${chunk.images} images`),
     ...(tile.stored === "halves" ? [SPLIT_NOTE] : []),
-    ...(tile.stored === "quad"
-      ? [
-        "transformed data in half the bytes, by fours of 14 bits with a scale in common" +
-        (chunk.stored === "quad" ? "" : "; its products in f32, since they are added up"),
-      ]
-      : []),
     ...cutNotes(chunk.cut, mainLoopWorkgroups({ ...chunk, splits: 1 }, chunk.cut.policy), request),
   ];
 }

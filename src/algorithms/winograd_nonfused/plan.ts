@@ -6,7 +6,6 @@ import { unitDepth } from "../../kernels/matrix_units.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { outputTransformKernel, outputWorkgroups } from "../../kernels/winograd_output.ts";
 import { directFlops, resultTensor } from "../../problem/conv_problem.ts";
-import type { QuadSides } from "../../problem/plan_arithmetic.ts";
 import { amplification2d } from "../../winograd/amplification.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
 import { planInMath } from "../halves.ts";
@@ -17,7 +16,7 @@ import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import type { Context } from "./context.ts";
 import { filterPass } from "./filter.ts";
-import { geometryOf, type WinogradGeometry } from "./geometry.ts";
+import { geometryOf } from "./geometry.ts";
 import { inMath } from "./math.ts";
 import { notesOf } from "./notes.ts";
 import { productKernel } from "./product.ts";
@@ -28,7 +27,6 @@ import {
   chooseChunks,
   type ChunkLayout,
   layOutChunk,
-  loadedAlong,
   valuesDeep,
   workspaceOf,
 } from "./workspace.ts";
@@ -85,7 +83,7 @@ function planWinograd(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   ] as const;
   const products = needs.products === 0
     ? undefined
-    : buffers.add("products", "workspace", needs.products, chunk.stored);
+    : buffers.add("products", "workspace", needs.products, sum);
   const targets = needs.partials === 0 ? [products!] : Array.from(
     { length: needs.targets },
     () => buffers.add("partial products", "workspace", needs.partials, sum),
@@ -163,7 +161,6 @@ function planWinograd(request: PlanRequest, mode: SizeMode): Planned<Plan> {
         axes: tile.transforms.slice(-problem.filterSize.length).map(({ n, r }) => ({ n, r })),
       }],
       ...(sums ?? (splits === 1 ? {} : { chain: perSplit, segment: perSplit })),
-      ...(tile.stored === "quad" ? { transformed: quadSides(request, geometry, chunk) } : {}),
     },
     notes: notesOf(request, tile, geometry, chunk, count),
   });
@@ -205,7 +202,7 @@ function planWinograd(request: PlanRequest, mode: SizeMode): Planned<Plan> {
       masked: geometry.result.masked,
       stack: layout.result,
       start: window.start,
-      stored: layout.stored,
+      stored: sum,
       split: marks === undefined ? undefined : outputSplit(context, layout, first),
     };
     const kernel = outputTransformKernel(shape, mode, convEpilogue(request), {
@@ -216,23 +213,4 @@ function planWinograd(request: PlanRequest, mode: SizeMode): Planned<Plan> {
     made.push(pass(kernel, buffers, places, outputWorkgroups(shape), limits));
     return made;
   }
-}
-
-/** What shares scales where transformed data is in quads. */
-function quadSides(
-  { problem: { op }, layout }: PlanRequest,
-  { operands, result }: WinogradGeometry,
-  { stored }: ChunkLayout,
-): QuadSides {
-  const backward = op === "bwd-filter";
-  const data = operands.find(({ role }) => role === "data")!;
-  const summed = loadedAlong(data) === "depth";
-  // Tiles of a filter's gradient are its outputs.
-  const byPlace = (result.columns === "tile") !== backward;
-  return {
-    places: summed ? "units" : "places",
-    channels: backward && summed ? "units" : "channels",
-    ...(stored === "quad" ? { products: byPlace ? "places" : "channels" } : {}),
-    outerInner: backward || layout === "chwn",
-  };
 }

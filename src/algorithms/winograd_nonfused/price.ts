@@ -38,8 +38,8 @@ export function timeInMath(request: PlanRequest): Planned<number> {
   const chunks = chunk.images === 0 ? 1 : problem.batch / chunk.images;
   const { operandElements, resultElements: summedProducts, cut: { cost, splits } } = chunk;
   const transformed = scalarBytes(tile.stored);
-  const products = scalarBytes(chunk.stored) * summedProducts;
-  const stored = splits === 1 ? products : splits * summed * summedProducts;
+  const products = summed * summedProducts;
+  const stored = splits * products;
   const filterFirst = geometry.operands.some(({ role }) => role === "filter");
   const { large, gradient, halves, halvesText } = device.shares.transforms;
   const innermost = layout === "nhwc";
@@ -64,10 +64,10 @@ export function timeInMath(request: PlanRequest): Planned<number> {
       each += passTime(alone, moveTime(source / reading / chunks + made, rate), device);
     }
   });
-  const rate = device.rates.packed * (tile.stored === "quad" ? device.shares.unpacking : 1);
   const moved = transformed * (operandElements[0]! + operandElements[1]!) + stored;
   const movement = moveTime(moved, device.rates.stream);
-  each += overlappedTime(productTime(cost, rate), movement, tile.stored === "halves") +
+  each +=
+    overlappedTime(productTime(cost, device.rates.packed), movement, tile.stored === "halves") +
     device.times.dispatch;
   if (marks !== undefined && !filterFirst) {
     each *= 1 + halvesText * Math.max(0, tile.products - SHORT);

@@ -53,7 +53,7 @@ export function productKernel(
     batches: layout.batches,
     splits,
   };
-  const out = module.tensor("result", "write", 4, buffers.split(target), layout.stored);
+  const out = module.tensor("result", "write", 4, buffers.split(target));
   const steps = previous === undefined ? [] : [addTensorStep("previous", previousOf(module), 1)];
   const width = module.size("out_columns", columns);
   const output = mappedOutput(out, {
@@ -68,8 +68,7 @@ export function productKernel(
     }`,
     vector: "columns",
   }, steps);
-  const half = tile.stored === "quad" ? "_half_transforms" : "";
-  const suffix = `${memory}_${a.along}_${b.along}${half}${splits > 1 ? "_split" : ""}${
+  const suffix = `${memory}_${a.along}_${b.along}${splits > 1 ? "_split" : ""}${
     epilogueTrait(steps)
   }${splitTrait(buffers.split(operands[0]), buffers.split(operands[1]), buffers.split(target))}`;
   return mainLoopKernel(

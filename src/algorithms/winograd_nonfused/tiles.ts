@@ -1,9 +1,9 @@
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { formatTile, parseTile, type WinogradTile } from "../../winograd/tile.ts";
 import { tileTransform, type WinogradTransform } from "../../winograd/transform.ts";
+import { elementsOf, sumOf } from "../../elements/elements.ts";
 import type { Stored } from "../../elements/scalar.ts";
 import type { PlanRequest } from "../request.ts";
-import { storedOf } from "./stored.ts";
 
 /** Largest n + r − 1 of an axis that the default takes: beyond it rounding errors grow fast. */
 const DEFAULT_ALPHA = 8;
@@ -78,7 +78,7 @@ export interface PlannedTile {
   readonly transforms: readonly [WinogradTransform, WinogradTransform];
   /** Products a tile and pair of channels: α0·α1. */
   readonly products: number;
-  /** What transformed data is stored in. */
+  /** What transformed data is stored in: two halves a value where matrix units multiply them. */
   readonly stored: Stored;
 }
 
@@ -91,7 +91,7 @@ export function plannedTile(request: PlanRequest): PlannedTile {
   const tile = tileOf(request);
   const n = planar(tile.n, 1);
   const r = planar(tile.r, 1);
-  const stored = storedOf(request);
+  const stored = request.math === "f16x3" ? "halves" : sumOf(elementsOf(request));
   const scaled = stored === "halves" ? "f16" : "f32";
   const transforms = [
     tileTransform(n[0], r[0], scaled),

@@ -39,8 +39,8 @@ export function transformPass(
   const source = tensors.tensor[operand.which];
   const window = windowOf(context, source, tensor, first);
   const tiles = tensorTiles(tensor);
-  // Quads, and pairs of halves, are whole.
-  const together = tile.stored === "quad" ? 4 : tile.stored === "halves" ? 2 : 1;
+  // Pairs of halves are whole.
+  const together = tile.stored === "halves" ? 2 : 1;
   const whole = (count: number, along: MatrixStack["along"]) =>
     stack.along === along ? together * Math.ceil(count / together) : count;
   const shape = {

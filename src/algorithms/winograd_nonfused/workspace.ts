@@ -46,8 +46,6 @@ export interface ChunkLayout {
   /** Elements of each operand's stack and of one split's products. */
   readonly operandElements: readonly [number, number];
   readonly resultElements: number;
-  /** What the products are stored in: as the operands, but where they are added to others. */
-  readonly stored: Stored;
 }
 
 /** Places of an operand in its product: the side that is not the depth. */
@@ -133,9 +131,6 @@ export function layOutChunk(
     resultColumns,
     operandElements: [batches * depth * extents[0], batches * depth * extents[1]],
     resultElements,
-    stored: tile.stored === "quad" && cut.splits === 1 && !addsChunks(request, images)
-      ? tile.stored
-      : sumOf(elementsOf(request)),
   };
 }
 
@@ -177,12 +172,12 @@ export function workspaceOf(
 /** Bytes of a workspace. */
 export function workspaceBytes(
   { operands, products, partials, targets }: WorkspaceElements,
-  stored: { readonly operands: Stored; readonly products: Stored; readonly partials: Stored },
+  stored: { readonly operands: Stored; readonly products: Stored },
 ): number {
   const bytes = (elements: number, element: Stored) =>
     elements === 0 ? 0 : bufferBytes(elements, element);
   return bytes(operands[0], stored.operands) + bytes(operands[1], stored.operands) +
-    bytes(products, stored.products) + targets * bytes(partials, stored.partials);
+    bytes(products, stored.products) + targets * bytes(partials, stored.products);
 }
 
 /**
@@ -205,7 +200,7 @@ export function chooseChunks(
       : 0;
   const bytesOf = (layout: ChunkLayout, needs = workspaceOf(request, layout)) =>
     marksOf(layout) +
-    workspaceBytes(needs, { operands: tile.stored, products: layout.stored, partials: sum });
+    workspaceBytes(needs, { operands: tile.stored, products: sum });
   const bytesBeside = (layout: ChunkLayout) => {
     const needs = workspaceOf(request, layout);
     return bytesOf(layout, { ...needs, products: layout.resultElements, partials: 0 });
@@ -224,7 +219,7 @@ export function chooseChunks(
     const own = layout.operandElements.filter((_, which) => perChunk[which]);
     const bytes = [
       ...own.map((elements) => scalarBytes(tile.stored) * elements),
-      scalarBytes(layout.stored) * layout.resultElements,
+      scalarBytes(sum) * layout.resultElements,
     ];
     const moving = bytes.reduce((sum, value) => sum + value, 0);
     const small = bytes.every((value) => value <= bindings) &&

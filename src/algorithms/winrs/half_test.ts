@@ -114,9 +114,6 @@ Deno.test("kernels in f16 that err too much are refused by name, and not chosen"
     refusal(request(3, { variant: { prefetch: false } })),
     /by half-tile, matrix-units, register-buffer, rotated-loop and raster alone/,
   );
-  const transforms = { halfTile: true, halfTransforms: false };
-  const { kernel } = planConv(request(3));
-  assert.equal(planConv(request(3, { variant: transforms })).kernel, kernel);
 });
 
 Deno.test("auto takes kernels in f16 where they are predicted to be faster and err little enough", () => {

@@ -60,7 +60,10 @@ Deno.test("readDeviceModel() reads calibrations of GPUs from before policies of 
 Deno.test("figures that calibrations wrote and models have no more are passed over", () => {
   const { halves: _, ...flushed } = MODEL.shares.flushed;
   const { halves: __, ...shares } = MODEL.shares;
-  const before = { ...MODEL, shares: { ...shares, flushed: { ...flushed, transformed: 0.84 } } };
+  const before = {
+    ...MODEL,
+    shares: { ...shares, unpacking: 0.72, flushed: { ...flushed, transformed: 0.84 } },
+  };
   assert.deepEqual(parseDeviceModel(before, "x.json"), MODEL);
   assert.throws(
     () => parseDeviceModel({ shares: { flushed: { transformd: 1 } } }, "x.json"),

@@ -22,6 +22,7 @@ const ALL_MAY_BE_ZERO = "policies";
 const FORMER: Readonly<Record<string, readonly string[]>> = {
   flushed: ["transformed"],
   sliced: ["joined"],
+  shares: ["unpacking"],
 };
 
 /** Fields as a value has them, none of them required: positive numbers, objects of such fields, texts, yes and no. */

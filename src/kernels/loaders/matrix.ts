@@ -39,12 +39,10 @@ export function matrixLoader(
   const { padded = shape.depth % tileDepth !== 0 } = shape;
   const masked = module.mode === "uniform" || padded;
   const units = (index: string) => vector === 1 ? index : `${index} / ${vector}u`;
-  const zero = matrix.packed?.zero ?? zeroOf(matrix.value, matrix.vector);
-  const { load } = matrix.packed ?? matrix;
+  const zero = zeroOf(matrix.value, matrix.vector);
   return {
     vector,
     value: matrix.value,
-    ...(matrix.packed === undefined ? {} : { packed: matrix.packed }),
     along,
     ...(module.mode === "constant" && along === "depth" ? { pitch: shape.depth } : {}),
     begin: `  var ${operand}_deep = first_step * ${tileDepth}u;`,
@@ -63,7 +61,7 @@ export function matrixLoader(
       ].join("\n"),
     placeStep: () => "",
     load: (place, depth, target) => {
-      const value = load(`${operand}_base${place} + ${operand}_far${depth}`);
+      const value = matrix.load(`${operand}_base${place} + ${operand}_far${depth}`);
       const inside = `${operand}_d${depth} < ${size("depth", shape.depth)}`;
       return `      ${target} = ${masked ? `select(${zero}, ${value}, ${inside})` : value};`;
     },

@@ -21,14 +21,12 @@ export function packedLoader(
     readonly inPanels?: boolean;
   },
 ): TileLoader {
-  const { load } = packed.packed ?? packed;
   const rowVectors = module.size(`${operand}_row_vectors`, places / vector);
   const units = (index: string) => vector === 1 ? index : `${index} / ${vector}u`;
   const groupVectors = module.size(`${operand}_group_vectors`, (places / vector) * depth);
   return {
     vector,
     value: packed.value,
-    ...(packed.packed === undefined ? {} : { packed: packed.packed }),
     along: inPanels ? "depth" : "place",
     begin: `  var ${operand}_deep = first_step * ${tileDepth}u;`,
     step: "",
@@ -45,6 +43,6 @@ export function packedLoader(
       };`,
     placeStep: () => "",
     load: (place, depth, target) =>
-      `      ${target} = ${load(`${operand}_base${place} + ${operand}_far${depth}`)};`,
+      `      ${target} = ${packed.load(`${operand}_base${place} + ${operand}_far${depth}`)};`,
   };
 }

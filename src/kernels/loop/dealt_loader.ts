@@ -35,8 +35,7 @@ export function dealtLoader(
     !sharesLines(loader);
   const again = loader.tapRow !== undefined && runsAlone(threads);
   const schedule = scheduleLoads(loader, ...tiled, threads, { banked, again });
-  const zero = loader.packed?.zero ??
-    zeroOf(loader.value ?? "f32", loader.vector === 1 ? 1 : 4);
+  const zero = zeroOf(loader.value ?? "f32", loader.vector === 1 ? 1 : 4);
   const registers = registerText(loader, schedule, operand, zero);
   const fetch = fetchText(loader, schedule, operand);
   const store = storeText(loader, schedule, operand, tile, threads);
@@ -108,18 +107,13 @@ function storeText(
     const place = `${operand}_place${placeSlot}`;
     const depth = `${operand}_depth${depthSlot}`;
     const loaded = `${operand}_load${i}`;
-    const unpacked = `${operand}_value${i}`;
-    const value = loader.packed === undefined
-      ? masked(placeSlot, loaded, guard !== undefined)
-      : unpacked;
     const lines = tile.store({
       place,
       depth,
-      value,
+      value: masked(placeSlot, loaded, guard !== undefined),
       vector: loader.vector,
       side: vectorSide(loader),
     });
-    if (loader.packed) lines.unshift(`    let ${unpacked} = ${loader.packed.unpack(loaded)};`);
     return guard === undefined ? lines : [`    if (${guard}) {`, ...lines, "    }"];
   }).join("\n");
 }

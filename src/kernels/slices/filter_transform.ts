@@ -90,13 +90,12 @@ export function filterTransformKernel(
   stored: Stored = "f32",
 ): SizedKernel {
   const module = moduleBuilder(mode);
-  const quads = stored === "quad";
   const { split } = shape;
   const filter = module.tensor("filter", "read", 1, splits.filter, element);
   const transformed = module.tensor(
     "transformed",
     "write",
-    quads ? 4 : 1,
+    1,
     splits.transformed,
     split ? "u32" : stored,
   );
@@ -145,9 +144,7 @@ export function filterTransformKernel(
   const { statements, outputs } = transformText(transform, "g", (i, j) => `w${i}_${j}`, "f32");
   const name = `slice_filter_${element === "f32" ? "" : `${element}_`}${tile}${
     shape.rotated ? "_rotated" : ""
-  }${quads ? "_quads" : ""}${
-    split ? `_halves${split.unitDepth}` : ""
-  }_${outerCount}o${shape.tiled.length}t${
+  }${split ? `_halves${split.unitDepth}` : ""}_${outerCount}o${shape.tiled.length}t${
     splitTrait(
       splits.filter,
       splits.transformed,
@@ -194,7 +191,6 @@ export function filterTransformKernel(
       : loads,
     statements,
     outputs,
-    quads,
     split: split !== undefined,
     together,
     store: (slice: number) => {
@@ -218,9 +214,7 @@ export function filterTransformKernel(
       } + (tap * ${size("padded_channels", shape.paddedChannels)} + to_channel) * ${
         size("padded_places", shape.paddedPlaces)
       } + to_place`;
-      if (!quads) return transformed.store(at, `${square}[t % 16u][t / 16u]`);
-      const places = [0, 1, 2, 3].map((k) => `${square}[4u * (t % 4u) + ${k}u][t / 4u]`);
-      return transformed.store(`(${at}) / 4u`, `vec4f(${places.join(", ")})`);
+      return transformed.store(at, `${square}[t % 16u][t / 16u]`);
     },
   };
   const body = render(template, values);

@@ -39,11 +39,7 @@ export function nonfusedKernels(): Kernel[] {
           const whole = planConv(request);
           const chunks = planConv({ ...request, maxWorkspaceBytes: whole.workspaceBytes - 4 });
           const half = planConv({ ...request, dtype: "f16", outDtype: outDtypes[splits] });
-          // Some in parts, and products that are added up.
-          const stored = { ...request, dtype: "f16", variant: { halfTransforms: true } } as const;
-          const quads = planConv(stored);
-          const parts = planConv({ ...stored, maxWorkspaceBytes: quads.workspaceBytes - 4 });
-          for (const { passes } of [whole, chunks, half, quads, parts]) {
+          for (const { passes } of [whole, chunks, half]) {
             for (const { kernel } of passes) kernels.push(kernel);
           }
         }
