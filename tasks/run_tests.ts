@@ -12,7 +12,7 @@ import { pathToFileURL } from "node:url";
 import { taskEnvironment } from "./environment.ts";
 import { fetchAll } from "./fetch.ts";
 import { docTestArguments } from "./test_docs.ts";
-import { aptInstall, findAdapterName, LAVAPIPE_PACKAGES, succeeds } from "./vulkan.ts";
+import { aptInstall, findAdapterName, LAVAPIPE_PACKAGES } from "./vulkan.ts";
 
 interface Counts {
   readonly passed: number;
@@ -40,40 +40,50 @@ const CHECK = ["--layout", "nhwc", "--match", '"(odd_channels|groups_4|filter_5x
 /** A minute of random input of every kind; the same each time. */
 const ATTACK = ["--seconds", "60", "--seed", "20261121"];
 
+/** Runs Deno until it ends, or prints nothing for so long that it hangs; gives what it printed. */
+async function watched(
+  args: readonly string[],
+  progress = /\S/,
+): Promise<{ readonly success: boolean; readonly text: string }> {
+  console.log(`deno ${args.join(" ")}`);
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [...args],
+    env: taskEnvironment(),
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  const kill = () => {
+    console.error(`Cannot test: nothing ended for ${SILENCE} minutes`);
+    child.kill("SIGKILL");
+  };
+  let timer = setTimeout(kill, 60_000 * SILENCE);
+  let text = "";
+  for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    Deno.stdout.writeSync(new TextEncoder().encode(chunk));
+    if (!progress.test(chunk)) continue;
+    clearTimeout(timer);
+    timer = setTimeout(kill, 60_000 * SILENCE);
+  }
+  const { success } = await child.status;
+  clearTimeout(timer);
+  return { success, text };
+}
+
 /** A step that is one command of Deno's. */
 function command(...args: readonly string[]): Step {
   return async () => {
-    console.log(`deno ${args.join(" ")}`);
-    const passed = await succeeds(Deno.execPath(), args);
-    return { passed: Number(passed), failed: Number(!passed) };
+    const { success } = await watched(args);
+    return { passed: Number(success), failed: Number(!success) };
   };
 }
 
 /** A step that is `deno test`, whose counts are the sums of its tests. */
 function tests(...args: readonly string[]): Step {
   return async () => {
-    const child = new Deno.Command(Deno.execPath(), {
-      args: ["test", "-A", "--no-check", "--cached-only", "--parallel", ...args],
-      env: taskEnvironment(),
-      stdout: "piped",
-      stderr: "inherit",
-    }).spawn();
-    const kill = () => {
-      console.error(`Cannot test: no test ended for ${SILENCE} minutes`);
-      child.kill("SIGKILL");
-    };
-    let timer = setTimeout(kill, 60_000 * SILENCE);
-    let text = "";
-    for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
-      text += chunk;
-      Deno.stdout.writeSync(new TextEncoder().encode(chunk));
-      if (!/ \.\.\. .*\(/.test(chunk)) continue;
-      clearTimeout(timer);
-      timer = setTimeout(kill, 60_000 * SILENCE);
-    }
+    const all = ["test", "-A", "--no-check", "--cached-only", "--parallel", ...args];
+    const { success, text } = await watched(all, / \.\.\. .*\(/);
     const counts = [...text.matchAll(/(\d+) passed(?: \([^)]*\))? \| (\d+) failed/g)].at(-1);
-    const { success } = await child.status;
-    clearTimeout(timer);
     const [passed, failed] = [Number(counts?.[1] ?? 0), Number(counts?.[2] ?? 0)];
     // What ends otherwise than by a test's failure fails too: a leak, a module that does not load, a kill.
     return { passed, failed: success ? failed : Math.max(failed, 1) };
@@ -91,10 +101,9 @@ function fastFiles(): string[] {
 
 /**
  * The tests of the fast tier, dealt out to a module for each core: a file by itself loads anew what it tests, which takes longer than
- * its tests. Words are options of `deno test`, or name the files that run in their place.
+ * its tests.
  */
 function fastTests(words: readonly string[]): Step {
-  if (words.some((word) => word.endsWith(".ts"))) return tests(...preload, ...words);
   return async () => {
     const folder = await Deno.makeTempDir({ prefix: "wgconv-tests-" });
     try {
@@ -144,6 +153,10 @@ const tier = TIERS.find((name) => Deno.args[0] === name);
 const words = Deno.args.slice(tier === undefined ? 0 : 1);
 const preload = ["--preload", "tests/deadline.ts"];
 
+/** Steps of a run whose words name files: these alone. */
+const NAMED = words.some((word) => word.endsWith(".ts"))
+  ? [tests(...preload, ...words)]
+  : undefined;
 const FAST: readonly Step[] = [
   command("fmt", "--check"),
   command("lint"),
@@ -161,7 +174,8 @@ const REST: readonly Step[] = [
 const start = performance.now();
 let [passed, failed] = [0, 0];
 if (await prepare()) {
-  for (const step of [...(tier === "--long" ? [] : FAST), ...(tier === undefined ? [] : REST)]) {
+  const steps = [...(tier === "--long" ? [] : FAST), ...(tier === undefined ? [] : REST)];
+  for (const step of NAMED ?? steps) {
     const counts = await step();
     passed += counts.passed;
     failed += counts.failed;

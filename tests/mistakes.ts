@@ -42,6 +42,8 @@ const WORDS: readonly Mistake[] = [
   ["conv --pad 1", "'--pad'", "option", "did you mean --padding?"],
   ["conv --pad=1", "'--pad=1'", "option", "did you mean --padding?"],
   ["conv --weight w.npy", "'--weight", "option", "did you mean --filter?"],
+  ["conv --grad-input x.npy", "'--grad-input", "option", "did you mean --op bwd-data"],
+  ["gemm --A a.npy", "'--A'", "option", "did you mean --a?"],
   ["gemm --weights w.npy", "'--weights", "option", "did you mean --b?"],
   ["conv --dilate 2", "'--dilate'", "option", "did you mean --dilation (1 for none)?"],
   ["conv --kernel_size 3", "'--kernel_size'", "option", "did you mean --filter-size?"],

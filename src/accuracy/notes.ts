@@ -71,8 +71,11 @@ function overflowText(
   checked: number,
   { result }: Precision,
 ): string {
+  const mend = result === "f16"
+    ? "; --out-dtype f32 holds it, and so do gradients of a smaller --loss-scale"
+    : "";
   return `${count} of ${checked} outputs overflow ${result} to infinity: the reference reaches ` +
-    `${figure(largest)}, gradients take a smaller --loss-scale, or results --out-dtype f32`;
+    `${figure(largest)}${mend}`;
 }
 
 /** A number of a few digits, as messages have it. */

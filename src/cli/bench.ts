@@ -255,7 +255,10 @@ function readProblems(
   problems.push(...suites.problems);
   if (problems.length === 0) {
     throw new InputTypeError(
-      "Cannot bench: no problem, give descriptors, --suite or --problem" + ignoredClause(suites),
+      (options.suite === undefined
+        ? "Cannot bench: no problem, give descriptors, --suite or --problem"
+        : `Cannot bench: ${options.suite.join(", ")} holds no problem that its options keep`) +
+        ignoredClause(suites),
     );
   }
   const pattern = matchOption(options);

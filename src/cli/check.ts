@@ -287,7 +287,9 @@ function checkPlan(options: CheckOptions, suites: ReadSuites): CheckPlan {
   if (kept.length === 0) {
     throw new InputTypeError(
       problems.length === 0
-        ? `Cannot check: ${suite.join(", ")} holds no problem${ignoredClause(suites)}`
+        ? `Cannot check: ${suite.join(", ")} holds no problem that its options keep${
+          ignoredClause(suites)
+        }`
         : `Cannot check: ${pattern} matches none of ${problems.length} problems`,
     );
   }

@@ -72,6 +72,7 @@ const NOT_HERE: Readonly<Record<string, string>> = {
   f64: "f64 is of wgconv gemm alone, checks are in FP64 whatever the type",
   tf32: "tf32 is not computed in, --math f16x3 multiplies f32 on matrix units",
   u8: "--dtype i8 takes files of u8 as they are",
+  dawn: "--backend dawn chooses it",
   fft: "there is no FFT algorithm, auto takes the fastest there is",
   relu6: "relu6 is not computed here, and relu has no upper bound",
   elu: "elu is not computed here",
@@ -98,6 +99,10 @@ const OPTIONS: readonly (readonly [names: string, meant: readonly string[], othe
     ["x i src image images data", ["input", "a"]],
     ["y o out dst result output output-file", ["output", "jsonl"], PRINTS],
     ["dy grad grad-out diff-dst gradient", ["grad-output"]],
+    ["dx grad-input diff-src", ["op bwd-data with --output"]],
+    ["dw grad-weight grad-weights grad-filter diff-weights diff-wei", [
+      "op bwd-filter with --output",
+    ]],
     ["strides", ["stride"]],
     ["dilate dilates dilations rate atrous", ["dilation (1 for none)"]],
     ["group g num-groups", ["groups"]],

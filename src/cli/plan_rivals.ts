@@ -53,7 +53,7 @@ export function allPlans(request: PlanRequest): Option[] {
 export function allTable(rows: readonly Option[], room?: number): string {
   const columns = [
     { title: "algorithm" },
-    { title: "kernel" },
+    { title: "kernel", whole: true },
     { title: "passes", align: "right", spare: 2 },
     { title: "memory", align: "right" },
     { title: "workspace", align: "right" },

@@ -245,6 +245,8 @@ function optionHint(sentence: string, command: CommandUnknownOpts): string | und
   const [, unknown] = /^unknown option '(-[^']*)'$/.exec(sentence) ?? [];
   if (unknown === undefined) return undefined;
   const names = command.createHelp().visibleOptions(command).flatMap(({ long }) => long ?? []);
+  const lower = unknown.toLowerCase();
+  if (names.includes(lower)) return `, did you mean ${lower}?`;
   const other = meantOption(unknown, names);
   if (other !== undefined || !/^--[\w-]{2,}$/.test(unknown)) return other;
   const [whole] = names.filter((name) => name.startsWith(unknown))

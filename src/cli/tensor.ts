@@ -107,10 +107,11 @@ function infoCommand() {
     .addHelpText("after", INFO_EXAMPLES)
     .action(async (files, { json }) => {
       const { describeFiles, infoTable } = await import("./tensor_info.ts");
-      const infos = await describeFiles(files);
+      const { infos, faults: [fault] } = await describeFiles(files);
       const out = printer("stdout");
       if (json) infos.forEach((info) => out.line(JSON.stringify(info)));
       else out.line(infoTable(infos, terminalColumns("stdout")));
+      if (fault !== undefined) throw fault;
     });
 }
 

@@ -3,6 +3,7 @@ import { InputTypeError } from "../errors.ts";
 import { openNpy } from "../npy/mod.ts";
 import { refuseUnusedAs } from "./as_option.ts";
 import { formatCount, formatError, significant } from "../report/format.ts";
+import { verdictWord } from "../report/record.ts";
 
 /** What `wgconv tensor diff` finds. */
 export interface TensorDiff {
@@ -11,14 +12,14 @@ export interface TensorDiff {
   readonly shape: readonly number[];
   readonly accuracy: AccuracyReport;
   readonly max_rel_l2: number;
-  readonly verdict: "pass" | "fail";
-  /** Why the verdict is `fail`. */
+  /** `none` of empty tensors. */
+  readonly verdict: "pass" | "fail" | "none";
+  /** Why it is not `pass`. */
   readonly message?: string;
 }
 
 /**
- * Compares two tensors in FP64. What is NaN or infinite in one alone fails, and so does a comparison of
- * nothing.
+ * Compares two tensors in FP64. What is NaN or infinite in one alone fails; empty tensors are not checked.
  *
  * @throws {TypeError} when their shapes differ, known before their data is read.
  */
@@ -37,21 +38,21 @@ export async function diffTensors(
     );
   }
   const accuracy = compareTensors(await got.read(), await reference.read());
-  const message = failure(accuracy, maxRelL2);
+  const empty = accuracy.checked === 0;
+  const message = empty ? "the tensors are empty" : failure(accuracy, maxRelL2);
   return {
     got: gotPath,
     reference: referencePath,
     shape,
     accuracy,
     max_rel_l2: maxRelL2,
-    verdict: message === undefined ? "pass" : "fail",
+    verdict: empty ? "none" : message === undefined ? "pass" : "fail",
     ...(message === undefined ? {} : { message }),
   };
 }
 
 function failure(accuracy: AccuracyReport, maxRelL2: number): string | undefined {
-  const { checked, mismatched, rel_l2: relL2 } = accuracy;
-  if (checked === 0) return "the tensors are empty";
+  const { mismatched, rel_l2: relL2 } = accuracy;
   if (mismatched > 0) {
     return `${formatCount(mismatched)} elements are NaN or infinite in one tensor alone`;
   }
@@ -77,7 +78,7 @@ export function diffReport({ shape, accuracy, max_rel_l2, verdict, message }: Te
       i === 0 ? "worst" : "",
       `[${index.join(", ")}] got ${got}, reference ${ref}`,
     ]),
-    ["verdict", message === undefined ? verdict : `${verdict}: ${message}`],
+    ["verdict", `${verdictWord(verdict)}${message === undefined ? "" : `: ${message}`}`],
   ];
   return lines.map(([label, value]) => `${label.padEnd(17)}${value}`).join("\n");
 }

@@ -24,21 +24,27 @@ export interface OtherInfo {
   /** None. */
   readonly dtype: null;
   readonly bytes: number;
-  /** What it is. */
+  /** What it is, or what is wrong with it. */
   readonly message: string;
 }
 
+/** What files hold, and what is wrong with damaged tensors among them. */
+export interface Described {
+  readonly infos: readonly (TensorInfo | OtherInfo)[];
+  readonly faults: readonly Error[];
+}
+
 /** Reads the headers of `.npy` files and of all members of `.npz` files. */
-export async function describeFiles(
-  paths: readonly string[],
-): Promise<(TensorInfo | OtherInfo)[]> {
+export async function describeFiles(paths: readonly string[]): Promise<Described> {
   const infos: (TensorInfo | OtherInfo)[] = [];
+  const faults: Error[] = [];
   for (const path of paths) {
     for await (const one of openEach(path)) {
       infos.push("source" in one ? describe(one.source) : describeOther(one.other));
+      if ("other" in one && one.other.fault !== undefined) faults.push(one.other.fault);
     }
   }
-  return infos;
+  return { infos, faults };
 }
 
 /** The table of `wgconv tensor info`. */
@@ -72,8 +78,9 @@ function otherRow({ path, bytes, message }: OtherInfo): string[] {
   return [path, "-", "-", "-", formatBytes(bytes), `no array: ${message}`];
 }
 
-function describeOther({ path, bytes, message }: OtherMember): OtherInfo {
-  return { path, dtype: null, bytes, message };
+function describeOther({ path, bytes, message, fault }: OtherMember): OtherInfo {
+  const said = fault === undefined ? message : `damaged: ${message}`;
+  return { path, dtype: null, bytes, message: said };
 }
 
 function describe(source: TensorSource): TensorInfo {

@@ -81,7 +81,10 @@ export function tuneCommand() {
       problems.push(...suites.problems);
       if (problems.length === 0) {
         throw new InputTypeError(
-          `Cannot tune: no problem, give descriptors or --suite${ignoredClause(suites)}`,
+          (options.suite === undefined
+            ? "Cannot tune: no problem, give descriptors or --suite"
+            : `Cannot tune: ${options.suite.join(", ")} holds no problem that its options keep`) +
+            ignoredClause(suites),
         );
       }
       const path = options.output ?? tuningPath();

@@ -1,4 +1,4 @@
-import { InputRangeError, InputSyntaxError, InputTypeError } from "../errors.ts";
+import { InputRangeError, InputSyntaxError, InputTypeError, isInputError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { type ByteSource, MAX_PIPE_BYTES, openBytes, unowned } from "./bytes.ts";
 import { type HeaderOptions, isNpy, MAX_HEADER_BYTES, parseNpyHeader } from "./header.ts";
@@ -55,6 +55,8 @@ export interface OtherMember {
   readonly bytes: number;
   /** Why no tensor holds it. */
   readonly message: string;
+  /** The error of a damaged tensor. */
+  readonly fault?: Error;
 }
 
 /** What {@linkcode openEach} comes to. */
@@ -65,7 +67,7 @@ export type EachMember =
 /**
  * Opens every tensor that `path` stands for, one after the other: all members of an `.npz` file, with their names, or the
  * one that {@linkcode openNpy} opens. A source can be read until the next one is asked for. Of members that are no
- * tensors (texts, pickles) it says what they are.
+ * tensors (texts, pickles) it says what they are, of damaged ones what is wrong.
  *
  * @throws {SyntaxError | TypeError | RangeError} as {@linkcode openNpy}.
  */
@@ -93,18 +95,19 @@ async function describeMember(
   path: string,
 ): Promise<EachMember> {
   const { size } = entry;
-  const other = (message: string) => ({ other: { name, path, bytes: size, message } });
+  const other = (message: string, fault?: Error) => ({
+    other: { name, path, bytes: size, message, ...(fault === undefined ? {} : { fault }) },
+  });
   if (entry.name.endsWith("/")) return other("a folder");
   try {
     const packed = await openZipEntry(unowned(bytes), entry, path);
     if (!await isNpy(packed)) return other("no .npy file");
     return { name, source: await npySource(packed, path) };
   } catch (error) {
+    if (!isInputError(error)) throw error;
     // Of another type than what tensors hold, or packed in another way: nothing is wrong with it.
-    if (error instanceof InputTypeError) {
-      return other(error.message.replace(`Cannot read ${path}: `, ""));
-    }
-    throw error;
+    const fault = error instanceof InputTypeError ? undefined : error;
+    return other(error.message.replace(`Cannot read ${path}: `, ""), fault);
   }
 }
 
@@ -116,7 +119,10 @@ async function describeMember(
 export async function readNpz(path: string): Promise<Record<string, Tensor>> {
   const tensors: [string, Tensor][] = [];
   for await (const one of openEach(path)) {
-    if ("other" in one) continue;
+    if ("other" in one) {
+      if (one.other.fault !== undefined) throw one.other.fault;
+      continue;
+    }
     const { name, source } = one;
     if (name === undefined) {
       throw new InputSyntaxError(`Cannot read ${path}: it is no .npz archive`);

@@ -1,9 +1,10 @@
 /**
  * The candidate that takes the fewest edits to become `word`, the first of equals; undefined where even that
- * changes more than half of it, and of a single letter, which is as near to any other.
+ * changes more than half of it, and of a single letter, which is as near to any other. Case alone is no edit.
  */
 export function closest(word: string, candidates: readonly string[]): string | undefined {
-  if (word.length < 2) return undefined;
+  const alike = candidates.find((one) => one.toLowerCase() === word.toLowerCase());
+  if (alike !== undefined || word.length < 2) return alike;
   let best: string | undefined;
   let fewest = word.length / 2 + 0.5;
   for (const candidate of candidates) {

@@ -10,6 +10,7 @@ Deno.test("editDistance() counts insertions, deletions, substitutions and swaps"
 
 Deno.test("closest() names the nearest candidate", () => {
   assert.equal(closest("implicit-gem", ["direct", "implicit-gemm"]), "implicit-gemm");
+  assert.equal(closest("A", ["b", "a"]), "a");
   assert.equal(closest("x", []), undefined);
 });
 

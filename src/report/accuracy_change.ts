@@ -22,7 +22,8 @@ const FIGURES = [
 /**
  * Compares two records' accuracy. A regression is
  *
- * - a verdict `fail` or `error` where the base's is neither, or
+ * - a verdict `fail` or `error` where the base's is neither,
+ * - a verdict `none` of a result that was looked at, as one of NaN alone is, where the base's is `pass`, or
  * - on the same data (fill, seed and loss scale), a bound ratio or relative L2 error above 1.5 times the base's that is
  *   also beyond the limit: the stricter of the two records', so that a looser limit hides nothing.
  */
@@ -31,6 +32,12 @@ export function accuracyChange(base: ReadCase, next: ReadCase): AccuracyChange {
   if (wrong(next) && !wrong(base)) {
     const message = next.message === undefined ? "" : `: ${next.message}`;
     return { verdict: "regression", reason: `${base.verdict} became ${next.verdict}${message}` };
+  }
+  if (base.verdict === "pass" && next.verdict === "none" && (next.accuracy?.checked ?? 0) > 0) {
+    return {
+      verdict: "regression",
+      reason: `pass became not checked: ${next.message ?? "no bound is known"}`,
+    };
   }
   const same = base.fill === next.fill && base.seed === next.seed &&
     base.loss_scale === next.loss_scale;

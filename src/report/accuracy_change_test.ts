@@ -13,6 +13,13 @@ Deno.test("accuracyChange() finds what was right and is wrong now", () => {
     verdict: "regression",
     reason: "pass became fail: channel 3",
   });
+  const blind = { verdict: "none", message: "every output is NaN" };
+  assert.deepEqual(change({}, blind), {
+    verdict: "regression",
+    reason: "pass became not checked: every output is NaN",
+  });
+  assert.equal(change({}, { verdict: "none", accuracy: null }).verdict, "unknown");
+  assert.equal(change(blind, blind).verdict, "unknown");
   const lost = { verdict: "error", accuracy: null };
   assert.equal(change({}, lost).reason, "pass became error");
   assert.equal(change({ verdict: "none" }, lost).verdict, "regression");

@@ -9,14 +9,14 @@ import { type Column, markdownTable, markdownText, textTable } from "./table.ts"
 const CASE_COLUMNS: readonly Column[] = [
   { title: "problem" },
   { title: "op" },
-  { title: "dtype", spare: 1 },
+  { title: "dtype", spare: 3 },
   { title: "layout", spare: 2 },
-  { title: "made by", spare: 3 },
+  { title: "made by", spare: 1 },
   { title: "base", align: "right" },
   { title: "new", align: "right" },
   { title: "speed-up", align: "right" },
-  { title: "speed" },
-  { title: "accuracy" },
+  { title: "speed", whole: true },
+  { title: "accuracy", whole: true },
 ];
 
 const SUMMARY_COLUMNS: readonly Column[] = [

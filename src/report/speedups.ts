@@ -1,6 +1,6 @@
 import { byFacet, distinct, type Point } from "./charts/points.ts";
 import { geometricMean } from "./comparison.ts";
-import { questionKey } from "./case_key.ts";
+import { haveCasesInCommon, pairCases } from "./pair_cases.ts";
 import {
   type Interval,
   speedChange,
@@ -9,7 +9,7 @@ import {
   USUAL_THRESHOLD,
 } from "./speed_change.ts";
 
-/** One case of two providers, the best right record of each. */
+/** One case of two providers. */
 export interface CaseSpeedup {
   readonly label: string;
   /** Throughput over the baseline's. */
@@ -73,12 +73,18 @@ function facetsWithBaseline(points: readonly Point[], baseline: string): [string
   });
 }
 
+/** The cases that two makers share: like with like where one is a tagged run of the other, else the best of each. */
 function casesOf(points: readonly Point[], provider: string, baseline: string): CaseSpeedup[] {
-  const groups = Map.groupBy(points, ({ record }) => questionKey(record));
-  return [...groups.values()].flatMap((group) => {
-    const ours = best(group, provider);
-    const theirs = best(group, baseline);
-    if (ours === null || theirs === null) return [];
+  const rightOf = (maker: string) =>
+    points.filter((point) => point.right && makerOf(point.record) === maker);
+  const pointOf = new Map(points.map((point) => [point.record, point]));
+  const [base, next] = [baseline, provider].map((maker) =>
+    rightOf(maker).map(({ record }) => record)
+  );
+  const by = haveCasesInCommon(base!, next!) ? "algorithm" : "best";
+  return pairCases(base!, next!, by).pairs.flatMap((pair) => {
+    const [theirs, ours] = [pointOf.get(pair.base)!, pointOf.get(pair.next)!];
+    if (ours.gflops === null || theirs.gflops === null) return [];
     const ratio = ours.gflops / theirs.gflops;
     const [a, b] = [ours.noise, theirs.noise];
     const noise: Interval = a === null || b === null ? [ratio, ratio] : [a[0] / b[1], a[1] / b[0]];
@@ -95,18 +101,3 @@ export function makerOf({ provider, math }: Point["record"]): string {
 
 /** That of `wgconv compare` unless told. */
 const USUAL_RULE = { threshold: USUAL_THRESHOLD, margin: USUAL_MARGIN };
-
-/** The right record of the highest throughput that one made. */
-function best(
-  points: readonly Point[],
-  maker: string,
-): Pick<Point, "label" | "noise" | "record"> & { readonly gflops: number } | null {
-  const right = points.filter((point) => point.right && makerOf(point.record) === maker)
-    .flatMap(({ gflops, noise, label, record }) =>
-      gflops === null ? [] : [{ label, gflops, noise, record }]
-    );
-  return right.reduce<typeof right[number] | null>(
-    (most, one) => most === null || one.gflops > most.gflops ? one : most,
-    null,
-  );
-}

@@ -164,3 +164,14 @@ Deno.test("a page counts as slower what compare does, case by case", () => {
     assert.ok(new Set(found.map(({ change }) => change)).size > (baseline === "other" ? 3 : 0));
   }
 });
+
+Deno.test("speed-ups of a tagged run are over the same algorithm, as compare pairs them", () => {
+  const times = { direct: [4, 6], gemm: [1, 1] } as const;
+  const runs = ["before", "after"].map((provider, run) =>
+    Object.entries(times).map(([algorithm, ms]) =>
+      read({ provider, algorithm, requested: algorithm, time_ms: timeOf(ms[run]!) })
+    )
+  );
+  const [found] = speedupsOf(chartPoints(runs.flat()), ["before"]);
+  assert.deepEqual(found!.cases.map(({ change }) => change).sort(), ["same", "slower"]);
+});

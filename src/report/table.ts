@@ -9,6 +9,8 @@ export interface Column {
   readonly align?: "left" | "right";
   /** Whether it goes where not all fit; the one with the largest number first. */
   readonly spare?: number | undefined;
+  /** Whether its words are never cut. */
+  readonly whole?: boolean;
 }
 
 /** What becomes of a cell after its width is known: colours, of which a table knows nothing else. */
@@ -19,14 +21,18 @@ const GAP = 2;
 /** Columns are not cut to fewer characters. */
 const LEAST = 10;
 
+function isWhole({ align, whole = align === "right" }: Column): boolean {
+  return whole;
+}
+
 /** Places of the columns that are left where as many spare ones go as do not fit, words cut as far as they may be. */
 export function keptColumns(
   columns: readonly Column[],
   widths: readonly number[],
   room: number | undefined,
 ): number[] {
-  const least = columns.map(({ align }, i) =>
-    align === "right" ? widths[i]! : Math.min(widths[i]!, LEAST)
+  const least = columns.map((column, i) =>
+    isWhole(column) ? widths[i]! : Math.min(widths[i]!, LEAST)
   );
   let kept = columns.map((_, i) => i);
   const spared = kept.filter((i) => columns[i]!.spare !== undefined)
@@ -39,7 +45,7 @@ export function keptColumns(
   return kept;
 }
 
-/** Widths with which columns fit into `room` characters: the widest of those of words give way, those of figures never. */
+/** Widths with which columns fit into `room` characters: the widest of those of words give way, whole ones and those of figures never. */
 export function fittedWidths(
   columns: readonly Column[],
   widths: readonly number[],
@@ -49,7 +55,7 @@ export function fittedWidths(
   if (room === undefined) return fitted;
   const whole = widths.reduce((sum, width) => sum + width, GAP * (widths.length - 1));
   for (let excess = whole - room; excess > 0; excess--) {
-    const wide = fitted.map((width, i) => columns[i]!.align === "right" ? 0 : width);
+    const wide = fitted.map((width, i) => isWhole(columns[i]!) ? 0 : width);
     const widest = Math.max(...wide);
     if (widest <= LEAST) break;
     fitted[wide.indexOf(widest)]!--;

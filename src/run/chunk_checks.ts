@@ -33,7 +33,7 @@ export function chunkChecks(total: number, along: boolean): ChunkChecks {
   let accuracy: AccuracyRecord | undefined;
   let projection: ProjectionRecord | undefined;
   let count = 0;
-  let failed = 0, passed = 0;
+  let failed = 0, passed = 0, unknown = 0;
   const said: string[] = [];
   return {
     add({ checked, first, images }) {
@@ -43,6 +43,8 @@ export function chunkChecks(total: number, along: boolean): ChunkChecks {
       if (checked.projection) projection = joinProjection(projection, checked.projection);
       if (checked.verdict === "fail") failed++;
       if (checked.verdict === "pass") passed++;
+      // Outputs that are all NaN are nothing to compare; others have no verdict because no bound is known.
+      if (checked.verdict === "none" && checked.accuracy.nan < checked.accuracy.checked) unknown++;
       if (checked.message === undefined) return;
       if (said.length < MOST_REASONS) said.push(`${where}: ${checked.message}`);
       else if (said.length === MOST_REASONS) said.push("and more");
@@ -57,8 +59,7 @@ export function chunkChecks(total: number, along: boolean): ChunkChecks {
       return {
         accuracy: { ...accuracy, checked },
         ...(projection === undefined ? {} : { projection }),
-        // As of the whole batch, where a chunk has nothing that can be compared.
-        verdict: failed > 0 ? "fail" : passed > 0 ? "pass" : "none",
+        verdict: failed > 0 ? "fail" : passed > 0 && unknown === 0 ? "pass" : "none",
         ...(said.length === 0 ? {} : { message: said.join("; ") }),
       };
     },
