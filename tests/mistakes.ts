@@ -34,7 +34,7 @@ const WORDS: readonly Mistake[] = [
   ["transform F(2,3", '"F(2,3"', "tile", "expected F(6,3)"],
   ["completions tcsh", "'tcsh'", "'shell': ", "expected bash"],
   ["completions", "missing", "'shell'", "wgconv help completions"],
-  ["completions bash --json", "--json must go", "completions", "wgconv man --json"],
+  ["completions bash --json", "--json must go", "completions", "a shell reads a script"],
   ["compare suite.txt", "missing", "'new'", "wgconv help compare"],
   ["--verison", "'--verison'", "option", "did you mean --version?"],
   ["conv --imput x.npy", "'--imput'", "option", "did you mean --input?"],

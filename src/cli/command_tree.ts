@@ -25,7 +25,7 @@ export type ArgumentNode = ValueKind & {
   readonly description: string;
 };
 
-/** A command as data, for what is made of its definition: completions and the manual page. */
+/** A command as data, for completions, docs/commands.md and tests. */
 export interface CommandNode {
   /** Names from the program's on, e.g. `wgconv tensor make`. */
   readonly path: readonly string[];

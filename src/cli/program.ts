@@ -80,12 +80,7 @@ const COMMANDS: readonly Entry[] = [
   {
     name: "completions",
     summary: "print a completion script: bash, zsh, fish, PowerShell",
-    load: async () => (await import("./completions.ts")).completionsCommand(wholeProgram),
-  },
-  {
-    name: "man",
-    summary: "print the manual page",
-    load: async () => (await import("./man.ts")).manCommand(wholeProgram),
+    load: async () => (await import("./completions.ts")).completionsCommand(makeProgram),
   },
 ];
 

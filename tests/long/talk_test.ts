@@ -172,7 +172,6 @@ Deno.test("commands print JSON where they print tables", async () => {
   const lines = [
     ["report", path],
     ["compare", path, path],
-    ["man"],
     ["transform", "F(2,3)"],
     ["plan", "--problem", "mb1ic3ih8oc4kh3"],
   ];
