@@ -2,10 +2,10 @@ import assert from "#assert";
 import { commandTree } from "../src/cli/command_tree.ts";
 import { offersOf } from "../src/cli/completions.ts";
 import { wholeProgram } from "../src/cli/program.ts";
-import { run as start, temporaryDirectory, wgconv } from "./cli.ts";
+import { ROOT, run as start, temporaryDirectory, wgconv } from "./cli.ts";
 import { wgconvHere } from "./support/in_process.ts";
 
-const MAIN = new URL("../main.ts", import.meta.url).pathname;
+const MAIN = `${ROOT}main.ts`;
 
 const root = commandTree(await wholeProgram());
 
