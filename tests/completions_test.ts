@@ -48,7 +48,7 @@ Deno.test("the program answers what a script asks, with what is said of it in fi
   const bash = await wgconvHere(["completions", "bash", "--", "conv", "--op", ":bwd-"]);
   assert.deepEqual([bash.code, bash.stdout], [0, "bwd-data\nbwd-filter\n"]);
   const fish = await wgconvHere(["completions", "fish", "--", ":devi"]);
-  assert.match(fish.stdout, /^devices\tlist adapters, [^\n]+\n$/);
+  assert.match(fish.stdout, /^devices\tlist [^\n]*, [^\n]+\n$/);
   const gone = await wgconvHere(["man"]);
   assert.equal(gone.code, 2);
   assert.match(gone.stderr, /^wgconv: Cannot run "man": there is no such command; wgconv help, /);
