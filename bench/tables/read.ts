@@ -1,72 +1,65 @@
-/** Records of bench/results as bench/tables.ts reads them. */
+/** The records of bench/results as tables and charts read them. */
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
-import type { ConvProblem, Operation } from "../../src/problem/conv_problem.ts";
+import type { Operation } from "../../src/problem/conv_problem.ts";
+import { parseGemm, printGemm } from "../../src/problem/gemm_suite.ts";
 import { geometricMean } from "../../src/report/comparison.ts";
-import type { MemoryRecord } from "../../src/report/record.ts";
+import { parseRecords } from "../../src/report/read_records.ts";
+import type { ReadCase } from "../../src/report/record_schema.ts";
 import { type Column, markdownTable } from "../../src/report/table.ts";
 
-/** Where names of files begin, unless they say `../` and another day. */
-export const RESULTS = new URL("../results/h200-2026-11-20/", import.meta.url);
+const RESULTS = new URL("../results/", import.meta.url);
 
-/** A measured case, as far as tables read it. Times in ms, rates in GFLOP/s of direct flops. */
-export interface Case {
-  readonly kind: string;
-  readonly provider: string;
-  readonly problem: string;
-  readonly op: Operation | "gemm";
-  readonly dtype: string;
-  readonly layout?: string;
-  readonly algorithm?: string;
-  /** What was asked for, where that is another. */
-  readonly requested?: string;
-  /** A tile policy that was forced. */
-  readonly policy?: string;
-  readonly tile?: string;
-  readonly kernel?: string;
-  readonly verdict?: string;
-  readonly gflops: number;
-  readonly multiplications?: number;
-  readonly time_ms: { readonly median: number };
-  readonly workspace_bytes?: number;
-  readonly memory_bytes?: MemoryRecord;
+/** The timed cases of a file such as `h200/gemm.jsonl`; failed ones do not count. */
+export function readCases(name: string): ReadCase[] {
+  return parseRecords(Deno.readTextFileSync(new URL(name, RESULTS)), name).cases
+    .filter(({ verdict, time_ms }) => verdict !== "fail" && time_ms !== null);
 }
 
-/** The lines of a file of results; none where it does not exist. */
-export function lines(name: string): string[] {
-  try {
-    return Deno.readTextFileSync(new URL(name, RESULTS)).split("\n").filter((one) => one !== "");
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return [];
-    throw error;
-  }
+/** `Conv2N32`, `4096 4096 4096 t n`; peers write the same problems in other words. */
+export function nameOf({ op, problem }: ReadCase): string {
+  return op === "gemm"
+    ? printGemm(parseGemm(problem))
+    : parseDescriptor(problem, op as Operation).name ?? problem;
 }
 
-/** The cases of a file of JSON lines; failed ones do not count. */
-export function readCases(name: string): Case[] {
-  return lines(name).map((line): Case => JSON.parse(line))
-    .filter(({ kind, verdict, time_ms }) =>
-      kind === "case" && verdict !== "fail" && time_ms != null
-    );
+/** Milliseconds; NaN of none. */
+export function timeOf(one: ReadCase | undefined): number {
+  return one?.time_ms?.median ?? NaN;
 }
 
-/** The problem of a convolution's record. */
-export function problemOf({ problem, op }: Case): ConvProblem {
-  return parseDescriptor(problem, op === "gemm" ? "fwd" : op);
+/** TFLOP/s; NaN of none. */
+export function rateOf(one: ReadCase | undefined): number {
+  return (one?.gflops ?? NaN) / 1000;
 }
 
-/** `Conv2N32` */
-export function nameOf(one: Case): string {
-  return problemOf(one).name ?? one.problem;
+/** The fastest of those that match; undefined of none. */
+export function fastest(
+  cases: readonly ReadCase[],
+  matches: (one: ReadCase) => boolean = () => true,
+): ReadCase | undefined {
+  return cases.filter(matches).toSorted((one, other) => timeOf(one) - timeOf(other))[0];
 }
 
-/** The fastest; undefined of none. */
-export function fastest(cases: readonly Case[]): Case | undefined {
-  return cases.toSorted((one, other) => one.time_ms.median - other.time_ms.median)[0];
+/** A problem that both sides have, each by its fastest case. */
+export interface Pair {
+  readonly name: string;
+  readonly op: string;
+  readonly ours: ReadCase;
+  readonly peer: ReadCase;
+  /** The peer's time over ours. */
+  readonly ratio: number;
 }
 
-/** TFLOP/s of a case; NaN without one. */
-export function rateOf(one: Case | undefined): number {
-  return one === undefined ? NaN : one.gflops / 1000;
+/** The problems that a file of ours and one of a peer share. */
+export function pairsOf(ours: readonly ReadCase[], peers: readonly ReadCase[]): Pair[] {
+  const keyOf = (one: ReadCase) => `${nameOf(one)}, ${one.op}`;
+  const byKey = Map.groupBy(peers, keyOf);
+  return [...Map.groupBy(ours, keyOf)].flatMap(([key, cases]) => {
+    const [own, peer] = [fastest(cases), fastest(byKey.get(key) ?? [])];
+    if (own === undefined || peer === undefined) return [];
+    const ratio = timeOf(peer) / timeOf(own);
+    return [{ name: nameOf(own), op: own.op, ours: own, peer, ratio }];
+  });
 }
 
 /** A figure as a cell; `-` where there is none. */
@@ -88,54 +81,4 @@ export function tableOf(
     title.endsWith("<") ? { title: title.slice(0, -1) } : { title, align: "right" }
   );
   return markdownTable(columns, rows);
-}
-
-/** A table of figures with geometric means below; the first column is a name. */
-export function meanTable(
-  titles: readonly string[],
-  rows: readonly (readonly [string, ...number[]])[],
-  digits: readonly number[] = [],
-): string {
-  const figures = (values: readonly number[]) =>
-    values.map((value, i) => cell(value, digits[i] ?? 1));
-  const columns = titles.slice(1).map((_, i) => mean(rows.map((row) => row[i + 1] as number)));
-  return tableOf([`${titles[0]}<`, ...titles.slice(1)], [
-    ...rows.map(([name, ...values]) => [name, ...figures(values)]),
-    ["geomean", ...figures(columns)],
-  ]);
-}
-
-/** Markdown tables in the output of a benchmark: the cells of the heading, and of each row. */
-export function textTables(name: string): { heading: string[]; rows: string[][] }[] {
-  const cellsOf = (line: string) => line.split("|").slice(1, -1).map((one) => one.trim());
-  const tables: { heading: string[]; rows: string[][] }[] = [];
-  const all = lines(name);
-  all.forEach((line, at) => {
-    if (!line.startsWith("|")) return;
-    if (/^\| -/.test(all[at + 1] ?? "")) tables.push({ heading: cellsOf(line), rows: [] });
-    else if (!/^\| -/.test(line)) tables.at(-1)?.rows.push(cellsOf(line));
-  });
-  return tables;
-}
-
-/** A line of what bench/variants.ts printed. */
-export interface Variant {
-  readonly where: string;
-  readonly tflops: number;
-  readonly microseconds: number;
-  readonly variant: string;
-}
-
-/** What bench/variants.ts printed, in order. */
-export function readVariants(name: string): Variant[] {
-  let where = "";
-  return lines(name).flatMap((line) => {
-    const found = /^\s+([\d.]+) TFLOP\/s\s+([\d.]+) us\s+\S+\s+\d+ MiB\s+(\S+)/.exec(line);
-    if (found === null) {
-      if (/^\S+ \S+ \S+$/.test(line)) where = line;
-      return [];
-    }
-    const [, tflops, microseconds, variant = ""] = found;
-    return [{ where, tflops: Number(tflops), microseconds: Number(microseconds), variant }];
-  });
 }
