@@ -78,5 +78,5 @@ Deno.test("what pages show of wgconv plan is what it says", async () => {
       shown++;
     }
   }
-  assert.ok(shown >= 3, String(shown));
+  assert.ok(shown >= 2, String(shown));
 });

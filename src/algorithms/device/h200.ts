@@ -3,18 +3,17 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
 
 /**
  * An NVIDIA H200, the device that is assumed where none is said. Its figures are fitted to times that were measured on an H200, those of
- * matrix units also on an H100, so that choices count and not the figures themselves: `bench/planner_rivals.ts` measures how much what is
+ * matrix units also on an H100, so that choices count and not the figures themselves: `bench/planner_check.ts` says how much what is
  * chosen loses to the best.
  *
- * - `rates`, `shares.sliced`: by `bench/variants.ts` and `bench/fit_device_model.ts`, to each algorithm's tiles by themselves on ResNet's
- *   and VGG's layers. `rates.depthwise*` and `shares.depthwiseTaps`: to the layers of `bench/suites/networks.txt`. `rates.few*`,
- *   `shares.few*`, `gradientLoad`, `gradientFar`: by hand, to first and last layers and small groups. Of `direct` nothing was measured.
- * - `rates.winrs` and what else begins with `winrs`: to `bench/winrs_sweep.ts`, which has each kernel alone; by the planner's prices
- *   these take 0.98 to 1.10 of what is predicted.
+ * - `rates`, `shares.sliced`: `bench/fit_device_model.ts`, to each algorithm's tiles by themselves on ResNet's and VGG's layers.
+ *   `rates.depthwise*` and `shares.depthwiseTaps`: to the layers of `bench/suites/networks.txt`. `rates.few*`, `shares.few*`,
+ *   `gradientLoad`, `gradientFar`: by hand, to first and last layers and small groups. Of `direct` nothing was measured.
+ * - `rates.winrs` and what else begins with `winrs`: to each kernel alone on some forty problems.
  * - `rates.dot4`: 16 cases of int8, predicted within 8 %.
- * - `warps`, `shares.policies` of threads, `shares.packing`: `bench/gemm_policies.ts`. 8 warps of `large` and `huge` never keep a
+ * - `warps`, `shares.policies` of threads, `shares.packing`: products, each policy forced. 8 warps of `large` and `huge` never keep a
  *   multiprocessor busy, so theirs is more than what they reach. `dealtUnevenly` is a guess.
- * - `shares.linear`, `windows`, `matrices`: `bench/im2win.ts`.
+ * - `shares.linear`, `windows`, `matrices`: parts of im2win and im2col by themselves.
  * - `shares.policies` on matrix units: f16 at 4096³, each tile forced (`wgconv gemm --backend dawn --policy P --balance none`), and
  *   ResNet's layers of 64 images. `tapRows`, `tapRings`, `gatheredRows`, `depthRuns`: by hand, to ResNet's, VGG's and networks' layers on
  *   each tile; `depthRuns` of 16 bytes is an estimate.
