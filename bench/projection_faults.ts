@@ -26,7 +26,7 @@ const PROBLEMS = {
   lavapipe: "mb32ic256ih14oc256kh3ph1",
 } as const;
 
-/** Of √L·u: what one accumulator errs by, relative to the result's RMS (docs/accuracy.md). */
+/** Of √L·u: what one accumulator errs by, relative to the result's RMS. */
 const TYPICAL = 0.3;
 
 /** A result in nchw that faults are put into; `typical` is the RMS of its healthy errors. */

@@ -152,7 +152,7 @@ export interface CheckOptions {
 
 /**
  * Checks a result of {@linkcode convolve} against the FP64 reference, by what arithmetic that sums in the order of its plan
- * errs by on the same data (docs/accuracy.md).
+ * errs by on the same data.
  *
  * @param operands What it was made of.
  * @throws {TypeError} where an operand is missing or of another size

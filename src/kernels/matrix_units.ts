@@ -84,12 +84,12 @@ export interface ChainRequest {
 
 /**
  * How far a unit adds up in f32; undefined for all of the depth. NVIDIA's cut sums off behind two more bits instead of rounding them, so
- * that sums of L products of one sign lose about 0.07 L units of their last place (docs/accuracy.md); no device says whether its own do, so
+ * that sums of L products of one sign lose about 0.07 L units of their last place; no device says whether its own do, so
  * that all are taken to.
  *
  * Results in f32 err by 1.7e-5 of a sum of one sign after 3072 products. Those in f16 show nothing of it in far longer sums; whole
  * numbers are exact. f32 in halves is a quarter of the depth where the drift of units that are known to cut off is made up for
- * (`splitDrift()`), 112 products, which err by 6e-7 at most, where it is not known (docs/accuracy.md).
+ * (`splitDrift()`), 112 products, which err by 6e-7 at most, where it is not known.
  *
  * @param result What the results are stored in.
  */

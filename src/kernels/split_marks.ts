@@ -9,7 +9,7 @@ import {
 } from "./module.ts";
 
 /**
- * Transformed f32 in two halves each (docs/accuracy.md): patches are multiplied by the power of two that brings the largest value of
+ * Transformed f32 in two halves each (`SPLIT_ROUNDING`): patches are multiplied by the power of two that brings the largest value of
  * their key, an image, a tile or a channel, to between 2^14 and 2^15. Transforms whose rows have an L1 norm of 1 at most enlarge nothing, so
  * f16 holds what they make of it. A patch is dark where its own largest value is below 2^-16 of that: halves then hold less of it than
  * f32 does. How many of a row of the products are so is counted, and what they may make of a result is weighed by the output's transform.

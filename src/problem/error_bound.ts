@@ -53,7 +53,7 @@ export function activationRoundings(activation: Activation): number {
 }
 
 /**
- * Limit of |y − ref| / (u · Σ|a||b|) that a correct kernel's outputs stay below, whatever the data (docs/accuracy.md): what
+ * Limit of |y − ref| / (u · Σ|a||b|) that a correct kernel's outputs stay below, whatever the data: what
  * planners go by. The gate is tighter, as it knows the data.
  */
 export function boundRatioLimit(

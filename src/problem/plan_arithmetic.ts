@@ -23,7 +23,7 @@ export interface PlanArithmetic {
   readonly chain?: number;
   /**
    * Products whose chains are added up one to the next, before segments are. All where absent. Compilers drop Kahan's
-   * compensation of these sums (docs/accuracy.md), so none is counted on.
+   * compensation of these sums (LLVM on lavapipe does), so none is counted on.
    */
   readonly segment?: number;
   /** Whether chains meet before the output transform (`products`, where absent) or after it. */

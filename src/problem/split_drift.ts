@@ -1,6 +1,11 @@
 import type { PlanArithmetic } from "./plan_arithmetic.ts";
 
-/** What is done about units that cut sums of f32 in halves off instead of rounding them (docs/accuracy.md). */
+/**
+ * What is done about units that cut sums of f32 in halves off toward zero instead of rounding them. High halves of A are
+ * rounded away from zero. Its low halves then have the other sign, and as much is cut off their products as off those of
+ * the high halves: the two cancel. What a step still takes of the sum itself is the same share whatever the signs, so
+ * results are multiplied by 1 + `drift` · 2^-23.
+ */
 export type SplitDrift = Pick<PlanArithmetic, "highs" | "drift" | "driftLength">;
 
 /**

@@ -1,7 +1,9 @@
 /**
- * f32 operands as two halves each (docs/accuracy.md): a row of A, and a column of B, is multiplied by the power of two that
+ * f32 operands as two halves each: a row of A, and a column of B, is multiplied by the power of two that
  * brings its largest value to between 2^14 and 2^15, below f16's 65,504. A value keeps 22 bits down to 2^-2 then, 2^-16 of the
  * largest; smaller ones are rounded to multiples of 2^-24, which is below f32's rounding of the sum where that is large enough.
+ * Where n values of a row and its column are small, p and q of their L values large, that is so if `weight`·(p + q − L) ≥ n,
+ * as so many large values must meet, or if the sum itself is that large. Other results are computed in f32.
  */
 export const SPLIT_ROUNDING = {
   /** Exponent that a row's largest value gets. */
@@ -38,6 +40,6 @@ export const SPLIT_ROUNDING = {
 
 /**
  * How the 11 bits of a high half are rounded. Units cut the products of high halves off toward zero; where those of one operand are away
- * from zero, what its low halves add is of the other sign, and as much is cut off it (docs/accuracy.md).
+ * from zero, what its low halves add is of the other sign, and as much is cut off it (`SplitDrift`).
  */
 export type HighRounding = "nearest" | "away";

@@ -60,7 +60,7 @@ export interface AccuracyRecord
   extends AccuracyReport, Omit<Judgement, "verdict" | "reasons" | "notes"> {}
 
 /**
- * A random projection of the whole result, compared with the reference's (docs/accuracy.md). Ratios are in units of
+ * A random projection of the whole result, compared with the reference's (docs/accuracy.md, Large results). Ratios are in units of
  * the noise that a healthy result has; products of integers have none, and equal their projection.
  */
 export interface ProjectionRecord {

@@ -20,7 +20,7 @@ const {
 } = SPLIT_ROUNDING;
 
 /**
- * Winograd's sums of transformed f32 as two halves each (docs/accuracy.md): patches are scaled by the largest value of their image or
+ * Winograd's sums of transformed f32 as two halves each (`SPLIT_ROUNDING`): patches are scaled by the largest value of their image or
  * channel, and of every step of a matrix unit the products of low and high halves, of high and low ones, of both high ones are added
  * as `unitSums()` adds them. Results that dark patches may put off, and those of what is beyond halves, are summed in f32 as they are.
  */

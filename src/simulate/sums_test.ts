@@ -35,7 +35,7 @@ function errors(units: number, chain?: number) {
 }
 
 Deno.test("sums of matrix units are cut off as an H200's are", () => {
-  // The errors of its units on such data, of 16 x 16 x 16 (docs/accuracy.md).
+  // The errors of its units on such data, of 16 x 16 x 16.
   for (const [units, measured] of [[64, 1.8e-7], [256, 1.1e-6], [1152, 6.7e-6]] as const) {
     const { signed, size } = errors(units);
     assert.ok(size > measured / 1.4 && size < measured * 1.4, `${units}: ${size}`);
@@ -44,7 +44,7 @@ Deno.test("sums of matrix units are cut off as an H200's are", () => {
 });
 
 Deno.test("sums that leave the units every so many products err no more with their length", () => {
-  // As measured on an H200, 3072 on an H100 (docs/accuracy.md).
+  // As measured on an H200, 3072 on an H100.
   const figures = [[128, 6.7e-7], [1024, 4.9e-6], [2048, 1.1e-5], [3072, 1.65e-5]] as const;
   for (const [chain, measured] of figures) {
     const { size } = errors(Math.max(1152, 2 * chain), chain);

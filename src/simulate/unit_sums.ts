@@ -6,7 +6,7 @@ import type { SimulatedSums, SumOrder, SumSource } from "./sum_source.ts";
 const UNIT_BITS = 25;
 
 /**
- * Sums of matrix units as NVIDIA's make them (measured, docs/accuracy.md): the sum so far and the exact products of a step are
+ * Sums of matrix units as an H100's and an H200's were measured to make them: the sum so far and the exact products of a step are
  * cut off behind two bits more than f32 has of the largest of them, added, and cut off to f32. A product counts as large as
  * its factors' exponents say. Units of other makers err less.
  */

@@ -2,10 +2,9 @@ import type { Rational } from "./matrix.ts";
 import type { WinogradTransform } from "./transform.ts";
 
 /**
- * How much larger the rounding errors of F(n,r) are than those of sums of products: the gate's limits are
- * multiplied by it. It is the deviation that independent errors of the products bring to the worst result, from
- * random data, over that of a plain sum of as many products; docs/accuracy.md compares it with simulations.
- * 1 where n or r is 1. Scaling changes nothing.
+ * How much larger the rounding errors of F(n,r) are than those of sums of products: planners go by it, the gate simulates
+ * the tile instead. It is the deviation that independent errors of the products bring to the worst result, from random
+ * data, over that of a plain sum of as many products. 1 where n or r is 1. Scaling changes nothing.
  */
 export function amplification(transform: WinogradTransform): number {
   return Math.max(1, Math.max(...spreads(transform)));
@@ -22,7 +21,7 @@ const TRANSFORM_PRODUCTS = 17;
 /**
  * The relative L2 error that a nested algorithm typically has on normal data, in units of roundoff: its amplification,
  * results taken together, times √((L + 17) / 12) for L products in an accumulator. Within a fifth of simulations from 64
- * products on, and within a half below (docs/accuracy.md).
+ * products on, and within a half below.
  */
 export function typicalError(axes: readonly WinogradTransform[], length: number): number {
   return meanAmplification(axes) * Math.sqrt((length + TRANSFORM_PRODUCTS) / 12);
@@ -33,7 +32,7 @@ export const ROUNDED_F16 = 2 ** -10 * Math.sqrt(1 / (32 * Math.LN2));
 
 /**
  * The relative L2 error that rounding both factors to f16 in the transformed domain typically brings to normal data, however
- * many products are summed: within a tenth of simulations (docs/accuracy.md). A plain product's factors are f16 as they are.
+ * many products are summed: within a tenth of simulations. A plain product's factors are f16 as they are.
  */
 export function halfError(axes: readonly WinogradTransform[]): number {
   if (axes.every(({ n, r }) => n === 1 && r === 1)) return 0;

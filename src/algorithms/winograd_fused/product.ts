@@ -12,7 +12,7 @@ import type { PlanRequest } from "../request.ts";
 import { runTile, sliceGeometry, type TileRun } from "./geometry.ts";
 
 /**
- * Longer sums are added up in chains: up to here one accumulator has a MARE near 4e-7 (docs/accuracy.md), of large tiles
+ * Longer sums are added up in chains: up to here one accumulator has a MARE near 4e-7, of large tiles
  * half.
  */
 const LONGEST_SUM = 768;

@@ -72,7 +72,7 @@ const PAIR_SLACK = 1.5;
 const TIME_SLACK = 1.022;
 /** Of those with so few more buckets than need be, the one of the widest segments is taken. */
 const BUCKET_SLACK = 1.1;
-/** Products of a kernel's longest sum, and of one's whose slices are in sets, of which the MARE else is above that of Ω8(3,6) alone (docs/accuracy.md). */
+/** Products of a kernel's longest sum, and of one's whose slices are in sets, of which the MARE else is above that of Ω8(3,6) alone. */
 const LONGEST_SUM = { whole: 2048, sets: 1536 };
 /** Of the tiles of a pair with a nested kernel at least so much is ∇Y: others are slower than kernels along one axis. */
 const NESTED_FILLED = 0.9;
@@ -131,7 +131,7 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
   };
 }
 
-/** Products of a kernel's longest sum: longer ones are stored in parts of equal length, none longer than this (docs/accuracy.md). */
+/** Products of a kernel's longest sum: longer ones are stored in parts of equal length, none longer than this: one f32 accumulator errs by more with its length. */
 export function longestPart(omega: Omega): number {
   return threadSets(omega) === 1 ? LONGEST_SUM.whole : LONGEST_SUM.sets;
 }

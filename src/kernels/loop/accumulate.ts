@@ -1,7 +1,7 @@
 import { type Scalar, sumScalar, typeName } from "../../elements/scalar.ts";
 import { clearSums, declareSums, eachSum, type SumName, type ThreadTile } from "./inner_product.ts";
 
-/** Products of one chain in f16 (docs/accuracy.md), rounded up to the tile's depth. */
+/** Products of one chain in f16, rounded up to the tile's depth: f16 has 11 bits, so longer sums err by more than their products. */
 export const F16_CHAIN = 32;
 
 /** The text of a thread's sums. */

@@ -14,7 +14,7 @@ export interface MatrixProducts {
   /** Values along the depth of the last step, where it is a text of its own: whole matrices. */
   readonly last?: number | undefined;
   /**
-   * Parts after which sums are added as f32 should be: units cut sums off instead of rounding them (docs/accuracy.md). All
+   * Parts after which sums are added as f32 should be: units cut sums off instead of rounding them (`unitChain()`). All
    * in one where absent.
    */
   readonly parts: MatrixParts | undefined;
