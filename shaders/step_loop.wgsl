@@ -26,11 +26,7 @@ const step = (last, multiply = it.multiply) => { -%>
 <%= it.fetch %>
     }
 <% } -%>
-<% if (it.among) { -%>
-<%= it.among.before %>
-<% } else { -%>
 <%= it.store %>
-<% } -%>
 <% if (!it.early) { -%>
     workgroupBarrier();
 <% } -%>
@@ -50,9 +46,9 @@ const step = (last, multiply = it.multiply) => { -%>
 <% if (it.buffers === "collected") { -%>
     workgroupBarrier();
 <% } -%>
-<%= it.among ? it.among.after : multiply %>
+<%= multiply %>
 <%= it.fold %>
-<% if (it.buffers === "one" || it.buffers === "ahead") { -%>
+<% if (it.buffers === "one") { -%>
     workgroupBarrier();
 <% } -%>
 <% } -%>

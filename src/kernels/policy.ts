@@ -96,11 +96,10 @@ const MOST_SUMS = 256;
  * workgroup's, at most 256 in all, the depth is a multiple of 4, and threads fill whole warps.
  */
 export function parseTilePolicy(text: string): TilePolicy | undefined {
-  const sizes = parseTileSizes(text);
-  if (sizes === undefined) return undefined;
-  const { doubled, ...tile } = sizes;
+  const tile = parseTileSizes(text);
+  if (tile === undefined) return undefined;
   const { rows, columns, depth, threadRows, threadColumns } = tile;
-  const whole = !doubled && depth % 4 === 0 && threadRows * threadColumns <= MOST_SUMS;
+  const whole = depth % 4 === 0 && threadRows * threadColumns <= MOST_SUMS;
   const warp = WARPS.find(([warpRows, warpColumns]) =>
     (rows / threadRows) % warpRows === 0 && (columns / threadColumns) % warpColumns === 0
   );
@@ -108,7 +107,7 @@ export function parseTilePolicy(text: string): TilePolicy | undefined {
   const named = TILE_POLICIES.find((policy) =>
     Object.entries(tile).every(([key, value]) => policy[key as keyof typeof tile] === value)
   );
-  const name = tileSizesText(sizes);
+  const name = tileSizesText(tile);
   return named ?? { name, ...tile, warp };
 }
 

@@ -7,16 +7,14 @@ export interface TileSizes {
   /** Results of a thread. */
   readonly threadRows: number;
   readonly threadColumns: number;
-  /** Whether two tiles take turns. */
-  readonly doubled: boolean;
 }
 
 /**
- * Reads `64x32x8_8x4`, or with `d` behind it for two tiles in turn; a thread has 8x8 results where that is left out. Undefined for
+ * Reads `64x32x8_8x4`; a thread has 8x8 results where that is left out. Undefined for
  * other text, and where a thread's results are no multiples of 4 that divide the workgroup's, or nothing is deep.
  */
 export function parseTileSizes(text: string): TileSizes | undefined {
-  const match = /^(\d+)x(\d+)x(\d+)(?:_(\d+)x(\d+)(d?))?$/.exec(text);
+  const match = /^(\d+)x(\d+)x(\d+)(?:_(\d+)x(\d+))?$/.exec(text);
   if (match === null) return undefined;
   const [rows, columns, depth, threadRows, threadColumns] = match.slice(1, 6).map((part) =>
     part === undefined ? 8 : Number(part)
@@ -24,13 +22,13 @@ export function parseTileSizes(text: string): TileSizes | undefined {
   const fits = (extent: number, thread: number) =>
     extent > 0 && thread > 0 && thread % 4 === 0 && extent % thread === 0;
   return depth > 0 && fits(rows, threadRows) && fits(columns, threadColumns)
-    ? { rows, columns, depth, threadRows, threadColumns, doubled: match[6] === "d" }
+    ? { rows, columns, depth, threadRows, threadColumns }
     : undefined;
 }
 
 /** `64x32x8_8x4`, as {@linkcode parseTileSizes} reads it. */
 export function tileSizesText(
-  { rows, columns, depth, threadRows, threadColumns, doubled }: TileSizes,
+  { rows, columns, depth, threadRows, threadColumns }: TileSizes,
 ): string {
-  return `${rows}x${columns}x${depth}_${threadRows}x${threadColumns}${doubled ? "d" : ""}`;
+  return `${rows}x${columns}x${depth}_${threadRows}x${threadColumns}`;
 }

@@ -80,7 +80,7 @@ Deno.test("fused kernels give the same in bands, and with rows of the tile loade
   const shape = { ...SHAPE, filterSize: [3, 3], paddingBegin: [1, 1], paddingEnd: [1, 1] };
   for (
     const [algorithm, op, layout, choice] of [
-      ["winograd1d", "fwd", "nchw", { tile: "F(2,3)", policy: "32x32x8_8x4d" }],
+      ["winograd1d", "fwd", "nchw", { tile: "F(2,3)", policy: "32x32x8_8x4" }],
       ["winograd1d", "fwd", "nhwc", { tile: "F(6,3)", policy: "32x32x8_8x8", splits: 2 }],
       ["winograd2d", "bwd-data", "nhwc", { policy: "32x32x8_8x8" }],
       ["winrs", "bwd-filter", "nchw", {}],

@@ -69,11 +69,11 @@ for (const algorithm of ALGORITHMS) {
   });
 }
 
-Deno.test("policies, two tiles in turn, second accumulators, baked sizes and bindings in parts agree with PyTorch", async () => {
+Deno.test("policies, second accumulators, baked sizes and bindings in parts agree with PyTorch", async () => {
   using gpu = await openDevice({ backend });
   const all: readonly (Partial<GoldenRun> & Pick<GoldenRun, "algorithm">)[] = [
     { algorithm: "winograd1d", sizes: "constant", policy: "32x16x8_4x4", tile: "F(2,3)" },
-    { algorithm: "winograd2d", policy: "16x8x4_4x4d", sizes: "constant" },
+    { algorithm: "winograd2d", policy: "16x8x4_4x4", sizes: "constant" },
     { algorithm: "winograd1d", policy: "16x32x4_8x8", tile: "F(2,3)", flush: 8 },
     {
       algorithm: "winograd2d",
@@ -82,7 +82,6 @@ Deno.test("policies, two tiles in turn, second accumulators, baked sizes and bin
     },
     { algorithm: "winograd1d", policy: "64x32x8_8x16", tile: "F(2,3)" },
     { algorithm: "winograd2d", policy: "32x32x4_8x8" },
-    { algorithm: "winograd1d", policy: "16x8x4_4x4d" },
   ];
   const runs = full ? all : all.slice(0, 4);
   for (const [index, run] of runs.entries()) {

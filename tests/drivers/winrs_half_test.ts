@@ -143,7 +143,7 @@ Deno.test("policies, parts of sums and deep tiles in f16 agree with FP64", async
   });
   const runs = [
     { pair: "a4n3r2", policy: "64x32x8_8x16" },
-    { pair: "a4n3r2", policy: "16x8x4_4x4d", splits: 2, flush: 8 },
+    { pair: "a4n3r2", policy: "16x8x4_4x4", splits: 2, flush: 8 },
     { pair: "a4n3r2", policy: "16x8x16_4x4", flush: 16, splits: 1 },
     { pair: "a8n3r6", policy: "32x32x4_8x8", flush: 32, splits: 1, sizes: "constant" },
     { pair: "a8n3r6,a4n3r2", policy: "32x16x7_8x8", flush: 8 },

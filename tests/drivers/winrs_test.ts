@@ -153,14 +153,13 @@ Deno.test("as many segments as are asked for give the same gradient", async () =
   }
 });
 
-Deno.test("policies, two tiles in turn, baked sizes and bindings in parts agree with FP64", async () => {
+Deno.test("policies, baked sizes and bindings in parts agree with FP64", async () => {
   using gpu = await open();
   const most = gpu.limits.maxComputeInvocationsPerWorkgroup;
   const runs = [
     { pair: "a4n3r2", policy: "32x16x8_4x4", sizes: "constant" },
     { pair: "a4n3r2", policy: "64x32x8_8x16" },
     { pair: "a4n3r2", policy: "16x16x4_4x4a", sizes: "constant" },
-    { pair: "a4n3r2", policy: "16x8x4_4x4d", sizes: "constant" },
     { pair: "a8n3r6", policy: "32x32x4_8x8" },
     { pair: "a8n3r6", policy: "32x16x7_8x8" },
     {
@@ -185,8 +184,8 @@ Deno.test("sums stored in parts agree with FP64, whatever the last part's length
     { pair: "a4n3r2", flush: 4 },
     { pair: "a4n3r2", flush: 16, splits: 1 },
     { pair: "a8n3r6,a4n3r2", flush: 8, splits: 1 },
-    { pair: "a4n3r2", flush: 8, policy: "16x8x4_4x4d", splits: 2 },
-    { pair: "a4n3r2", flush: 12, policy: "16x8x4_4x4d", splits: 1 },
+    { pair: "a4n3r2", flush: 8, policy: "16x8x4_4x4", splits: 2 },
+    { pair: "a4n3r2", flush: 12, policy: "16x8x4_4x4", splits: 1 },
     { pair: "a8n3r6", flush: 32, policy: "32x32x4_8x8", splits: 1, sizes: "constant" },
   ] as const;
   for (const [index, run] of runs.entries()) {

@@ -29,7 +29,7 @@ import {
   sumPartsWorkgroups,
 } from "../../kernels/slices/split_blocks.ts";
 import { tileTransforms } from "../../kernels/slices/patch.ts";
-import { filledTile, slicePolicyName, workgroupThreads } from "../../kernels/slices/policy.ts";
+import { slicePolicyName, workgroupThreads } from "../../kernels/slices/policy.ts";
 import { sliceTile } from "../../kernels/slices/tile.ts";
 import type { Rotation } from "../../kernels/loop/thread_products.ts";
 import { resultTensor } from "../../problem/conv_problem.ts";
@@ -181,7 +181,6 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         threads,
         tile,
         spread: operand === "image" && spread,
-        fill: filledTile(policy),
         scalar: sumOf(elements),
       };
     };

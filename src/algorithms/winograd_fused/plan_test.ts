@@ -344,5 +344,11 @@ Deno.test("policies of threads with all slices are refused where they cannot be"
     { policy: "32x32x4_4x4a", variant: { outputLayout: "sts64" } },
     /passes no sums through workgroup memory, where output-sts64 lays them out/,
   );
-  refused({ policy: "32x32x4_4x4da" }, /none of fused Winograd's/);
+});
+
+Deno.test("a policy of two tiles in turn is answered by one that is here", () => {
+  assert.throws(
+    () => planConv(request(problemOf(8, 16, 3), { policy: "32x32x4_4x4d" })),
+    /policy 32x32x4_4x4d is gone, workgroups have one tile: use 32x32x4_4x4$/,
+  );
 });

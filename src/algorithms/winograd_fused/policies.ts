@@ -61,6 +61,10 @@ const FLUSHED_RESULTS = { thread: 64, workgroup: 24_576 };
 
 /** Refuses a name that is no policy of sliced products. */
 export function unknownPolicy(text: string): Refusal {
+  const [, tile] = /^([\dx]+_[\dx]+)d$/.exec(text) ?? [];
+  if (tile !== undefined) {
+    return refusal("problem", `policy ${text} is gone, workgroups have one tile: use ${tile}`);
+  }
   return refusal(
     "problem",
     `policy ${text} is none of fused Winograd's, expected one such as 64x32x8_8x8 (rows x columns ` +
@@ -98,8 +102,6 @@ export function choosePolicy(
   }
   const fits = (one: SlicePolicy) =>
     slicePolicyFits(one, slices, across, limits, "f32", layout) &&
-    // What two tiles take of registers beside sums that are stored in parts is not known; where depths are shared they lose 15 %.
-    (one.buffers === 1 || product.chains === "whole" && product.splits === 1) &&
     (!flushed || (threadResults(one, slices) <= FLUSHED_RESULTS.thread &&
       slices * one.rows * one.columns <= FLUSHED_RESULTS.workgroup));
   const policy = measuredPolicy(request, product, fits) ?? POLICIES.find(fits);

@@ -19,7 +19,6 @@ import { correlationStore } from "../../kernels/slices/correlation_store.ts";
 import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
 import { tileTransforms } from "../../kernels/slices/patch.ts";
 import {
-  filledTile,
   type SlicePolicy,
   slicePolicyName,
   workgroupThreads,
@@ -268,7 +267,6 @@ function shareKernel(
       tile: sliceTile(policy, operands),
       depth: policy.depth,
       threads: workgroupThreads(policy, slices),
-      fill: filledTile(policy),
       scalar: types.tile,
     };
     const a = correlationLoader(module, gradientAccess, "gradient", shape, transforms.filter, {

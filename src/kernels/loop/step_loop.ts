@@ -25,10 +25,10 @@ export interface StepLoader {
 export interface StepSchedule {
   /**
    * Tiles in workgroup memory. `one`: filled, then multiplied. `alternate`: two in turn, `half` is which, and one barrier a
-   * step. `ahead`: `fill` is filled while `full` is multiplied. `collected`: `fill` is filled, then what is multiplied next is
+   * step. `collected`: `fill` is filled, then what is multiplied next is
    * collected from it while what was collected before is multiplied.
    */
-  readonly buffers: "one" | "alternate" | "ahead" | "collected";
+  readonly buffers: "one" | "alternate" | "collected";
   /** The next tile travels to registers while this one is multiplied. */
   readonly prefetch: boolean;
 }
@@ -47,8 +47,6 @@ export interface StepProducts {
   readonly kept?: { readonly begin: string; readonly next: string };
   /** Multiplies the tiles of a step. */
   readonly multiply: string;
-  /** The same row by row, where rows are texts: what fills the other tile then stands among them. */
-  readonly multiplyRows?: readonly string[];
   /**
    * The same in two parts, where the loop ends between them and not with a step: of one tile, filled from registers, whose sums stay
    * where they are or are stored, in a loop without `rounds`; `early` where the next tile is fetched before the first part.
@@ -158,11 +156,8 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
         "  }",
       ].join("\n"))
   );
-  const among = schedule.buffers === "ahead" && products.multiplyRows !== undefined
-    ? fillAmong(products.multiplyRows, loaders)
-    : undefined;
   // Two tiles are on their way where one is filled before it is needed.
-  const early = schedule.buffers === "ahead" || schedule.buffers === "collected";
+  const early = schedule.buffers === "collected";
   const oneLoop = loop.alone === undefined || loop.rounds !== undefined || loop.alone.oneLoop;
   return render(template, {
     ...loop,
@@ -190,7 +185,6 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
     partFirst: step("part_step"),
     asks: loop.asks ?? false,
     early,
-    among,
     second: [step("first_step + 1u"), both(({ advance }) => advance)].join("\n"),
     next: [step(early ? "step + 2u" : "step + 1u"), both(({ advance }) => advance)].join("\n"),
     fetch: both(({ fetch }) => fetch),
@@ -209,26 +203,10 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
   });
 }
 
-/**
- * A step's rows of products, with what fills the other tile a quarter of them in and half of them in, an operand each: warps that
- * store and warps that multiply share a multiprocessor then. What the next fetch overwrites is stored before it.
- */
-function fillAmong(
-  rows: readonly string[],
-  [a, b]: StepLoop["loaders"],
-): { readonly before: string; readonly after: string } {
-  const [quarter, half] = [Math.floor(rows.length / 4), Math.floor(rows.length / 2)];
-  return {
-    before: [...rows.slice(0, quarter), a.store, ...rows.slice(quarter, half), b.store].join("\n"),
-    after: rows.slice(half).join("\n"),
-  };
-}
-
 /** Which tile a step fills, and which it multiplies, by a number that is even where the first one does. */
 const CURRENT: Readonly<Record<StepSchedule["buffers"], (turn: string) => string>> = {
   one: () => "",
   // The other tile may still be read: one barrier a step is enough.
   alternate: (turn) => `    let half = ${turn} % 2u;`,
-  ahead: (turn) => `    let full = ${turn} % 2u;\n    let fill = 1u - full;`,
   collected: (turn) => `    let fill = 1u - ${turn} % 2u;`,
 };

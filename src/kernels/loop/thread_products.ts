@@ -132,7 +132,6 @@ export function threadProducts(
     declarations: tiles.flatMap((pair) => pair.map(({ declaration }) => declaration)),
     sums: sums.declare,
     multiply: unroll ? written(depth) : perPair(looped),
-    ...(all && { multiplyRows: all }),
     ...(all && rotates && {
       rotated: {
         before: all.slice(0, rotation.rows).join("\n"),

@@ -103,7 +103,6 @@ function loaderOf(
     depth: 4,
     threads: 16,
     tile: sliceTile(parseSlicePolicy("8x8x4_4x4")!, { slices: 4, across: [], scalar: "f32" }),
-    fill: "0",
     scalar: "f32",
   } as const;
   return correlationLoader(module, tensor, "input", shape(more), input, at);

@@ -152,13 +152,11 @@ function byThreads(
   const round = sumsPerRound(policy, shape.scalar);
   const width = sliceRowVectors(policy, []);
   const fragments = policy.threadColumns / 4;
-  // Where sums are stored in parts, the other tile holds the step that comes next.
-  const free = shape.scalar === "f32" && (shape.partial ?? 0) > 0 && policy.buffers === 2;
   const tile = sliceTile(policy, shape);
   /** Where the vector of a slice lies in a line. */
   const at = (slice: string | number, line: string, vector: string) =>
     shape.scalar === "f32"
-      ? `tile[${free ? "free" : "0"}][${slice}]${tile.row(line)}${tile.vector(vector)}`
+      ? `tile[0][${slice}]${tile.row(line)}${tile.vector(vector)}`
       : `sums[${slice}][${line}][${vector}]`;
   const roundFrom = (first: number): ExchangeRound => ({
     stores: sums.slice(first, first + round).map((sum, v) =>
@@ -181,7 +179,7 @@ function byThreads(
     ].join("\n"),
   });
   return {
-    begin: free ? "  let free = (next_step - first_step + 1u) % 2u;\n" : "",
+    begin: "",
     rounds: Array.from({ length: sums.length / round }, (_, i) => roundFrom(i * round)),
     positions: perSlice * round,
     load: (slice) => at(slice, "line", "vector"),

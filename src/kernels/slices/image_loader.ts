@@ -22,8 +22,6 @@ export interface OperandPlace {
   readonly tile: SliceTile;
   /** Whether the four places of a vector lie a quarter of the extent apart ({@linkcode spreadPlace}). */
   readonly spread?: boolean;
-  /** WGSL of which tile is filled. */
-  readonly fill: string;
   /** What the tile holds. */
   readonly scalar: Scalar;
 }
@@ -296,7 +294,7 @@ export function storeItems(
       ...prepare(item),
       ...statements,
       ...outputs.map((value, slice) =>
-        `tile[${at.fill}][${slice}]${vector}${element} = ${
+        `tile[0][${slice}]${vector}${element} = ${
           at.scalar === "f32" ? value : `${typeName(at.scalar, width)}(${value})`
         };`
       ),

@@ -127,14 +127,13 @@ export function sliceLoopKernel(
       ? ownSumsText(shape, policy, output, to, sumIndex)
       : exchangeText(shape, policy, output, to, sumIndex);
   const tile = sliceTile(policy, shape);
-  const full = policy.buffers === 2 ? "full" : "0";
   const tileOf = (side: Side, slice: string) => ({
     scalar: shape.scalar,
     declaration: `var<workgroup> tile: ${tile.type};`,
     fragment: (depth: string, index: number) =>
-      `tile[${full}][${slice}]${tile.row(depth)}${tile.fragment(side, index, Number(depth))}`,
+      `tile[0][${slice}]${tile.row(depth)}${tile.fragment(side, index, Number(depth))}`,
   });
-  const rotates = rotatedLoop && policy.buffers === 1 && !policy.allSlices &&
+  const rotates = rotatedLoop && !policy.allSlices &&
     isWorthRotating(mode, shape.steps);
   const slices = policy.allSlices
     ? Array.from({ length: shape.slices }, (_, slice) => `${slice}`)
@@ -153,7 +152,7 @@ export function sliceLoopKernel(
       threadPlace(grid, "u", "t"),
       tile.places,
     ].join("\n"),
-    schedule: { buffers: policy.buffers === 2 ? "ahead" : "one", prefetch: true },
+    schedule: { buffers: "one", prefetch: true },
     steps: shape.steps,
     loaders: [a, b],
     products: threadProducts({

@@ -22,7 +22,7 @@ export function sliceBytes(
   scalar: Scalar,
   outputLayout: OutputLayout = "threads",
 ): number {
-  const tile = 4 * scalarBytes(scalar) * policy.buffers * slices * policy.depth *
+  const tile = 4 * scalarBytes(scalar) * slices * policy.depth *
     sliceRowVectors(policy, across);
   if (policy.allSlices) return tile;
   const sums = scalar === "f32" ? 0 : 16 * slices * sumLines(policy, scalar) *

@@ -14,8 +14,6 @@ export interface SlicePolicy {
   /** Results of a thread, of each of its slices; multiples of 4. */
   readonly threadRows: number;
   readonly threadColumns: number;
-  /** Tiles in workgroup memory: with two, one is filled while the other is multiplied. */
-  readonly buffers: 1 | 2;
   /**
    * Whether a thread has results of all slices, whose sums it transforms itself, and not of one, whose sums pass through workgroup
    * memory: for products of few steps, which else is most of their time.
@@ -23,14 +21,9 @@ export interface SlicePolicy {
   readonly allSlices: boolean;
 }
 
-/**
- * `64x32x8_8x8`, with `d` for two buffers, or with `a` where a thread has all slices, as it stands in kernel names and as `--policy`
- * takes it.
- */
+/** `64x32x8_8x8`, or with `a` where a thread has all slices, as it stands in kernel names and as `--policy` takes it. */
 export function slicePolicyName(policy: SlicePolicy): string {
-  return `${tileSizesText({ ...policy, doubled: policy.buffers === 2 })}${
-    policy.allSlices ? "a" : ""
-  }`;
+  return `${tileSizesText(policy)}${policy.allSlices ? "a" : ""}`;
 }
 
 /**
@@ -40,9 +33,7 @@ export function slicePolicyName(policy: SlicePolicy): string {
 export function parseSlicePolicy(text: string): SlicePolicy | undefined {
   const allSlices = text.endsWith("a");
   const sizes = parseTileSizes(allSlices ? text.slice(0, -1) : text);
-  if (sizes === undefined || allSlices && sizes.doubled) return undefined;
-  const { doubled, ...tile } = sizes;
-  return { ...tile, buffers: doubled ? 2 : 1, allSlices };
+  return sizes === undefined ? undefined : { ...sizes, allSlices };
 }
 
 /** Threads that a slice's results are dealt to. */
@@ -171,9 +162,4 @@ function largestDivisor(whole: number, most: number): number {
   let divisor = Math.min(whole, most);
   while (whole % divisor !== 0) divisor--;
   return divisor;
-}
-
-/** WGSL of the tile that a step fills: with two, the one that is not multiplied. */
-export function filledTile({ buffers }: SlicePolicy): string {
-  return buffers === 2 ? "fill" : "0";
 }

@@ -30,7 +30,7 @@ export interface SliceOperands {
 }
 
 /**
- * The tile of all slices in workgroup memory, `tile[buffer][slice]` and what is here behind it: rows of A's vectors and then B's, one
+ * The tile of all slices in workgroup memory, `tile[0][slice]` and what is here behind it: rows of A's vectors and then B's, one
  * for each depth. Where rows or vectors that a thread stores or loads differ by numbers they have dimensions of their own, so that
  * an index is the thread's or a number: these have one address then, and the rest of it stands in instructions. An index that is a
  * sum is held below the array's end by itself, and so an address of its own.
@@ -87,7 +87,7 @@ export function sliceTile(policy: SlicePolicy, operands: SliceOperands): SliceTi
   const together = copied === undefined ? 1 : rowsTogether(policy, slices, copied);
   const rows = partedRows(policy, operands) ?? flatRows(policy, across);
   const sizes = [
-    policy.buffers,
+    1,
     slices,
     policy.depth / together,
     ...(together > 1 ? [together] : []),

@@ -95,8 +95,8 @@ function each(check: (policy: SlicePolicy, operands: SliceOperands, name: string
 Deno.test("every vector of every row has a place of its own in the tile, whose size is what it takes", () => {
   each((policy, operands, name) => {
     const tile = sliceTile(policy, operands);
-    const [buffers, slices, ...sizes] = dimensions(tile.type);
-    assert.deepEqual([buffers, slices], [policy.buffers, operands.slices]);
+    const [one, slices, ...sizes] = dimensions(tile.type);
+    assert.deepEqual([one, slices], [1, operands.slices]);
     const vectors = sliceRowVectors(policy, operands.across);
     assert.equal(sizes.reduce((all, size) => all * size, 1), policy.depth * vectors, name);
     const seen = new Set<string>();

@@ -58,7 +58,7 @@ export function fusedKernels(): Kernel[] {
   const shapes = [
     { algorithm: "winograd1d", inputSize: [16], filter: 3, flush: 8 },
     { algorithm: "winograd1d", inputSize: [9, 13], filter: 5, tile: "F(2,3)", stride: [2, 1] },
-    { algorithm: "winograd1d", inputSize: [3, 9, 8], filter: 3, policy: "16x8x4_4x4d" },
+    { algorithm: "winograd1d", inputSize: [3, 9, 8], filter: 3, policy: "16x8x4_4x4" },
     { algorithm: "winograd1d", inputSize: [9, 16], filter: 9, policy: "8x8x4_4x4" },
     { algorithm: "winograd1d", inputSize: [9, 16], filter: 3, policy: "32x32x3_4x4a" },
     {
