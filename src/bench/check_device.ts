@@ -97,7 +97,6 @@ export const CHECK_DEVICE: DeviceModel = {
     flushed: { kept: 0.5, spilled: 0.2, halves: 0.6 },
     interleaved: 0.2,
     sliced: {
-      flushed: 0.75,
       stored: 0.955,
       rowStores: { fours: 1, cut: 1, own: 1 },
       small: 0.78,

@@ -195,7 +195,6 @@ export const H200: DeviceModel = {
     },
     flushed: { kept: 0.68, spilled: 0.33, halves: 0.93 },
     sliced: {
-      flushed: 0.75,
       stored: 0.955,
       rowStores: { fours: 1.42, cut: 0.76, own: 0.4 },
       small: 0.78,

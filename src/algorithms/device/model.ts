@@ -160,8 +160,6 @@ export interface DeviceShares {
   };
   /** Fused Winograd with small tiles, with 16 results a thread, and where the registers of all threads do not fit. */
   readonly sliced: {
-    /** With second accumulators. */
-    readonly flushed: number;
     /** With sums that are stored in parts. */
     readonly stored: number;
     /**

@@ -1,3 +1,5 @@
+import { elementsOf } from "../../elements/elements.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { FilterAxis, FilterTransformShape } from "../../kernels/slices/filter_transform.ts";
 import { paddedChannels, type SliceGeometry } from "../../kernels/slices/geometry.ts";
 import { type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
@@ -27,14 +29,23 @@ function strides({ problem, layout, filterLayout }: PlanRequest, which: ConvTens
 }
 
 /**
+ * Whether sums may be stored in parts: what is stored is rounded to the result's type, and another layout of sums takes the memory of
+ * the step that comes next.
+ */
+export function storesParts(request: PlanRequest): boolean {
+  return elementsOf(request).result === "f32" &&
+    fullVariant(request.variant).outputLayout === "threads";
+}
+
+/**
  * Why a problem is none for fused Winograd along its last `tiled` axes, or undefined. An outer axis may have any
  * stride forward and any dilation; a tiled one has neither.
  */
 export function unsupportedReason(
-  { problem }: PlanRequest,
+  request: PlanRequest,
   tiled: number,
 ): string | undefined {
-  const { op, stride, dilation, filterSize } = problem;
+  const { op, stride, dilation, filterSize } = request.problem;
   if (op === "bwd-filter") return "it computes fwd and bwd-data";
   const rank = filterSize.length;
   if (rank < tiled) return `the problem has ${rank} spatial axis, it tiles ${tiled}`;
@@ -42,6 +53,9 @@ export function unsupportedReason(
     const isTiled = d >= rank - tiled;
     if (stride[d] !== 1 && (isTiled || op === "bwd-data")) return `stride ${stride[d]} is not 1`;
     if (dilation[d] !== 1 && isTiled) return `dilation ${dilation[d]} is not 1`;
+  }
+  if (request.flush && !storesParts(request)) {
+    return "it stores parts of sums (--flush) in results of f32, and with no other layout of sums";
   }
   return undefined;
 }

@@ -84,9 +84,7 @@ export function loopTime(
   /** Of so many workgroups, whose depth so many share: these store vectors side by side in all layouts. */
   const time = (workgroups: number, splits: number) => {
     const { longest, chain, chains } = chainSteps(request, { ...product, splits }, policy.depth);
-    const summed = chains === "whole"
-      ? 1
-      : shares.sliced[chains === "registers" ? "flushed" : "stored"];
+    const summed = chains === "whole" ? 1 : shares.sliced.stored;
     const multiply = productTime(
       multiprocessors * places * slices * (longest + FILL_STEPS) * policy.depth,
       rate * summed,

@@ -279,7 +279,6 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       b,
       output,
       whole?.store ?? shared!,
-      chains === "registers" ? chain : 0,
       whole && shared,
     );
     const workgroups = sliceWorkgroups(loop, policy);
@@ -315,11 +314,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       runsNote(runs, geometry),
       `policy ${slicePolicyName(policy)}: ${workgroups} workgroups of ${threads} threads` +
         (split === undefined ? "" : `, ${sharersNote(split)}`) +
-        (chains === "whole"
-          ? ""
-          : `, sums ${chains === "stored" ? "are stored" : "move to second accumulators"} every ${
-            chain * policy.depth
-          } products`),
+        (chains === "whole" ? "" : `, sums are stored every ${chain * policy.depth} products`),
     );
     return canonicalName(kernel.kernel);
   }

@@ -220,7 +220,7 @@ Deno.test("long sums are stored in parts of equal length, unless the user says o
   assert.equal(tileOf(planConv(chosen).kernel), tileOf(planConv({ ...chosen, flush: 0 }).kernel));
 });
 
-Deno.test("sums that cannot be stored in parts move to second accumulators", () => {
+Deno.test("sums that cannot be stored in parts are whole, and parts of them are refused", () => {
   const conv5 = resnet[3]!;
   const of = { algorithm: "winograd1d", policy: "64x32x8_8x8", splits: 1 } as const;
   for (
@@ -230,9 +230,13 @@ Deno.test("sums that cannot be stored in parts move to second accumulators", () 
       { variant: { outputLayout: "sts64" } },
     ] as const
   ) {
-    const { kernel, notes } = planConv(request(conv5, { ...of, ...more }));
-    assert.match(kernel, /_flush64_/);
-    assert.match(notes[1]!, /sums move to second accumulators every 512 products/);
+    const { kernel, arithmetic } = planConv(request(conv5, { ...of, ...more }));
+    assert.doesNotMatch(kernel, /_partial_/);
+    assert.equal(arithmetic.chain, undefined);
+    assert.throws(
+      () => planConv(request(conv5, { ...of, ...more, flush: 64 })),
+      /it stores parts of sums \(--flush\) in results of f32, and with no other layout/,
+    );
   }
 });
 

@@ -11,7 +11,6 @@ import {
   parseSlicePolicy,
   type SlicePolicy,
   slicePolicyName,
-  threadResults,
   workgroupThreads,
 } from "../../kernels/slices/policy.ts";
 import type { DeviceLimits } from "../plan.ts";
@@ -56,9 +55,6 @@ export function slicePolicyFits(
     sliceBytes(policy, slices, across, scalar, layout) <= limits.maxComputeWorkgroupStorageSize;
 }
 
-/** Results of a thread, and of a workgroup, above which a second set of accumulators does not stay in registers. */
-const FLUSHED_RESULTS = { thread: 64, workgroup: 24_576 };
-
 /** Refuses a name that is no policy of sliced products. */
 export function unknownPolicy(text: string): Refusal {
   const [, tile] = /^([\dx]+_[\dx]+)d$/.exec(text) ?? [];
@@ -83,7 +79,6 @@ export function choosePolicy(
 ): Planned<SlicePolicy> {
   const { limits } = request;
   const { slices } = product;
-  const flushed = product.chains === "registers";
   const across = imageAcross(request);
   const { outputLayout: layout } = fullVariant(request.variant);
   const laid = layout === "threads" ? "" : ` with ${outputLayoutName(layout)}`;
@@ -100,10 +95,7 @@ export function choosePolicy(
         `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
     );
   }
-  const fits = (one: SlicePolicy) =>
-    slicePolicyFits(one, slices, across, limits, "f32", layout) &&
-    (!flushed || (threadResults(one, slices) <= FLUSHED_RESULTS.thread &&
-      slices * one.rows * one.columns <= FLUSHED_RESULTS.workgroup));
+  const fits = (one: SlicePolicy) => slicePolicyFits(one, slices, across, limits, "f32", layout);
   const policy = measuredPolicy(request, product, fits) ?? POLICIES.find(fits);
   if (policy === undefined) {
     return refusal(

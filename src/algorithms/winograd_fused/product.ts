@@ -1,5 +1,3 @@
-import { elementsOf } from "../../elements/elements.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import {
   paddedChannels,
   tapCount,
@@ -9,7 +7,7 @@ import {
 import { elementCount } from "../../tensor/tensor.ts";
 import type { SlicePolicy } from "../../kernels/slices/policy.ts";
 import type { PlanRequest } from "../request.ts";
-import { runTile, sliceGeometry, type TileRun } from "./geometry.ts";
+import { runTile, sliceGeometry, storesParts, type TileRun } from "./geometry.ts";
 
 /**
  * Longer sums are added up in chains: up to here one accumulator has a MARE near 4e-7, of large tiles
@@ -39,8 +37,8 @@ export interface SlicedProduct {
   readonly taps: number;
   /** Workgroups that share the depth of a tile. */
   readonly splits: number;
-  /** Where chains of a sum are added up: in the stored result, or in second accumulators; a sum of one chain is whole. */
-  readonly chains: "whole" | "stored" | "registers";
+  /** Whether a sum is one chain, or chains of it are added up in the stored result. */
+  readonly chains: "whole" | "stored";
 }
 
 /** The product of a cut's kernel, whose depth so many workgroups share. */
@@ -67,11 +65,7 @@ export function slicedProduct(
     splits,
     chains: chainCount(request, slices, Math.ceil(taps * channels / splits)) === 1
       ? "whole"
-      // What is stored is rounded to the result's type; another layout of sums takes the memory of the step that comes next.
-      : elementsOf(request).result === "f32" &&
-          fullVariant(request.variant).outputLayout === "threads"
-      ? "stored"
-      : "registers",
+      : "stored",
   };
 }
 
@@ -80,7 +74,9 @@ function isAligned({ n, places }: TiledAxis): boolean {
 }
 
 /** Chains of a sum of `length` products. */
-function chainCount({ flush }: PlanRequest, slices: number, length: number): number {
+function chainCount(request: PlanRequest, slices: number, length: number): number {
+  const { flush } = request;
+  if (!storesParts(request)) return 1;
   if (flush !== undefined) return flush === 0 ? 1 : Math.max(1, Math.ceil(length / flush));
   const most = slices < LARGE_SLICES ? LONGEST_SUM : LONGEST_SUM / 2;
   return length > most ? Math.ceil(length / Math.min(most, LONGEST_CHAIN)) : 1;

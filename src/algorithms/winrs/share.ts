@@ -289,7 +289,6 @@ function shareKernel(
       b,
       transforms.output,
       store,
-      0,
     );
   }
 }

@@ -60,11 +60,12 @@ Deno.test("readDeviceModel() reads calibrations of GPUs from before policies of 
 Deno.test("figures that calibrations wrote and models have no more are passed over", () => {
   const { halves: _, ...flushed } = MODEL.shares.flushed;
   const { halves: __, ...shares } = MODEL.shares;
-  const before = {
-    ...MODEL,
-    shares: { ...shares, unpacking: 0.72, flushed: { ...flushed, transformed: 0.84 } },
+  const sliced = { ...shares.sliced, joined: 0.97, flushed: 0.75 };
+  const former = {
+    ...shares,
+    ...{ unpacking: 0.72, flushed: { ...flushed, transformed: 0.84 }, sliced },
   };
-  assert.deepEqual(parseDeviceModel(before, "x.json"), MODEL);
+  assert.deepEqual(parseDeviceModel({ ...MODEL, shares: former }, "x.json"), MODEL);
   assert.throws(
     () => parseDeviceModel({ shares: { flushed: { transformd: 1 } } }, "x.json"),
     /a device model has no shares\.flushed\.transformd/,

@@ -21,7 +21,7 @@ const ALL_MAY_BE_ZERO = "policies";
 /** Figures that models had, by what they stood below: calibrations wrote all of them. Those that are read say nothing. */
 const FORMER: Readonly<Record<string, readonly string[]>> = {
   flushed: ["transformed"],
-  sliced: ["joined"],
+  sliced: ["joined", "flushed"],
   shares: ["unpacking"],
 };
 

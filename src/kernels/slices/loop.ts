@@ -92,8 +92,6 @@ export function sliceWorkgroups(
  * operands transformed on their way into workgroup memory, results transformed on their way out of it.
  *
  * @param store Where results of whole blocks go, or of all where all are split.
- * @param flush Steps after which the sums move to a second set of registers, which shortens what one
- *   accumulator adds up; 0 for never.
  * @param shared Where those of split blocks go, where others are whole.
  */
 export function sliceLoopKernel(
@@ -107,16 +105,15 @@ export function sliceLoopKernel(
   b: StepLoader,
   output: PatchTransform,
   store: SliceStore,
-  flush: number,
   shared?: SliceStore,
 ): SizedKernel {
   const perSlice = sliceThreads(policy);
   const threads = workgroupThreads(policy, shape.slices);
   const { partial = 0, outputLayout = TUNED_VARIANT.outputLayout } = shape;
   const { registerBuffer, rotatedLoop, raster, rotation } = shape;
-  const name = `${traits}_${slicePolicyName(policy)}${flush === 0 ? "" : `_flush${flush}`}${
-    partial === 0 ? "" : "_partial"
-  }${variantTrait({ outputLayout, registerBuffer, rotatedLoop, raster })}_${suffix}`;
+  const name = `${traits}_${slicePolicyName(policy)}${partial === 0 ? "" : "_partial"}${
+    variantTrait({ outputLayout, registerBuffer, rotatedLoop, raster })
+  }_${suffix}`;
   const grid = sliceThreadGrid(policy, shape);
   const fragments = policy.threadColumns / 4;
   const sumIndex: SumName = (row, fragment) => `${row * fragments + fragment}`;
@@ -170,7 +167,7 @@ export function sliceLoopKernel(
       inner: innerProduct("f32"),
       threadTile: policy,
       accumulate: partial === 0
-        ? { into: "registers", every: flush }
+        ? { into: "registers", every: 0 }
         : { into: "store", every: partialSteps },
       sumIndex,
     }),

@@ -51,7 +51,7 @@ export function nonfusedKernels(): Kernel[] {
 
 /**
  * Fused Winograd of one and two tiled axes and every layout: with outer axes, pieces of the filter, remainders, stores
- * by fours, second accumulators, tensors in parts, the papers' layouts of sums and every policy that is taken by itself.
+ * by fours, sums in parts, tensors in parts, the papers' layouts of sums and every policy that is taken by itself.
  */
 export function fusedKernels(): Kernel[] {
   const kernels: Kernel[] = [];
@@ -104,7 +104,8 @@ export function fusedKernels(): Kernel[] {
           sizes: op === "fwd" ? "constant" : "uniform",
           ...more,
         });
-        const half = { ...request, dtype: "f16", outDtype: op === "fwd" ? "f16" : "f32" } as const;
+        const { flush: _, ...whole } = request;
+        const half = { ...whole, dtype: "f16", outDtype: op === "fwd" ? "f16" : "f32" } as const;
         for (const { passes } of [planConv(request), planConv(half)]) {
           kernels.push(...passes.map(({ kernel }) => kernel));
         }
