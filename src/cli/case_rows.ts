@@ -1,7 +1,7 @@
 import { noiseOf, type ShownCase, sortCases } from "../report/case_columns.ts";
 import { caseTable, type CaseTableOptions, type ComingCase } from "../report/case_table.ts";
 import type { ReadCase } from "../report/record_schema.ts";
-import { slowdown } from "../report/slowdown.ts";
+import { slowdown } from "../report/speed_change.ts";
 import type { Printer } from "./output.ts";
 import type { TableOptions } from "./table_options.ts";
 

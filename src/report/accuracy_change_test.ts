@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { accuracyChange } from "./accuracy_change.ts";
+import { accuracyChange } from "./comparison.ts";
 import { parseRecords } from "./read_records.ts";
 import { ACCURACY, caseLine } from "../../tests/support/test_records.ts";
 

@@ -1,8 +1,7 @@
 import { printableMessage } from "../printable.ts";
 import { caseFigures } from "./case_figures.ts";
-import { dtypeText, mathText } from "./case_key.ts";
-import { caseLabel } from "./case_label.ts";
-import { type Ceilings, deviceCeilings } from "./charts/device_ceilings.ts";
+import { caseLabel, dtypeText, mathText } from "./case_key.ts";
+import { type Ceilings, deviceCeilings } from "./charts/roofline.ts";
 import {
   formatBytes,
   formatError,

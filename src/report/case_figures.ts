@@ -1,7 +1,6 @@
 import { accumulationLength, directFlops, tensorBytes } from "../problem/conv_problem.ts";
 import { gemmFlops } from "../problem/gemm_problem.ts";
-import { caseProblem } from "./case_key.ts";
-import { caseLabel } from "./case_label.ts";
+import { caseLabel, caseProblem } from "./case_key.ts";
 import type { ReadCase } from "./record_schema.ts";
 
 /** What follows from a case's problem; `null` where that cannot be parsed. */

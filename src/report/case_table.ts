@@ -6,9 +6,8 @@ import {
   type ShownCase,
   whyNot,
 } from "./case_columns.ts";
-import { dtypeText } from "./case_key.ts";
-import { caseLabel } from "./case_label.ts";
-import type { Ceilings } from "./charts/device_ceilings.ts";
+import { caseLabel, dtypeText } from "./case_key.ts";
+import type { Ceilings } from "./charts/roofline.ts";
 import type { ReadCase } from "./record_schema.ts";
 import { type LiveColumn, liveTable, type Paint } from "./table.ts";
 

@@ -1,6 +1,5 @@
-import { dtypeText } from "./case_key.ts";
+import { caseLabel, dtypeText, seriesLabel } from "./case_key.ts";
 import { printableMessage } from "../printable.ts";
-import { caseLabel, seriesLabel } from "./case_label.ts";
 import type { ComparedCase, Comparison } from "./comparison.ts";
 import { formatMilliseconds } from "./format.ts";
 import type { ReadCase } from "./record_schema.ts";

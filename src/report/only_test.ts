@@ -1,6 +1,5 @@
 import assert from "#assert";
-import { onlyCases } from "./only.ts";
-import { parseRecords } from "./read_records.ts";
+import { onlyCases, parseRecords } from "./read_records.ts";
 import { stream } from "../../tests/support/test_records.ts";
 
 const { cases } = parseRecords(

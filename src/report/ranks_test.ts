@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { leastP, rankTest } from "./ranks.ts";
+import { leastP, rankTest } from "./speed_change.ts";
 
 /** Samples of n and m values, without ties, whose U is `u`. */
 function samplesOf(n: number, m: number, u: number): [number[], number[]] {

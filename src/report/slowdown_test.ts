@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { slowdown } from "./slowdown.ts";
+import { slowdown } from "./speed_change.ts";
 
 const RISING = [1, 1.01, 1.02, 1.03, 1.1, 1.15, 1.2, 1.21, 1.22, 1.23];
 

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { deviceCeilings } from "./device_ceilings.ts";
+import { deviceCeilings } from "./roofline.ts";
 
 Deno.test("deviceCeilings() knows an H200 by dtype, and nothing of other devices", () => {
   assert.deepEqual(deviceCeilings("NVIDIA H200", "f32"), { bandwidth: 4300, peak: 65_100 });

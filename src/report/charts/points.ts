@@ -1,5 +1,5 @@
 import { type CaseFigures, caseFigures } from "../case_figures.ts";
-import { caseLabel, seriesLabel } from "../case_label.ts";
+import { caseLabel, seriesLabel } from "../case_key.ts";
 import type { ReadCase, ReadTime } from "../record_schema.ts";
 import { type Interval, noiseInterval } from "../speed_change.ts";
 

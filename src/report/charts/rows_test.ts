@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { layoutRows, wrapLabel } from "./rows.ts";
+import { layoutRows, wrapLabel } from "./speedup.ts";
 
 const LONG = "a_network_with_a_very_long_name/stage_3/bottleneck_block_3/conv_three_by_three";
 
