@@ -33,7 +33,8 @@ export function isHeld(
 }
 
 /**
- * Begins to read operands while the caller does something else; the files in their place give what was read.
+ * Begins to read operands while the caller does something else; the files in their place give what was read. Deno opens
+ * devices, compiles and waits for a GPU on the thread that runs JavaScript, so a read is one call that needs that thread no more.
  */
 export function readAhead<F extends Files>(
   { operands }: Subject,

@@ -35,7 +35,10 @@ export function sharedWorkspace(gpu: GpuDevice): Workspace {
   return new WorkspaceBuffers(gpu);
 }
 
-/** The buffers of a workspace, the largest first. */
+/**
+ * The buffers of a workspace, the largest first. Layers may share them because no result depends on what the workspace held
+ * before the plan ran.
+ */
 export class WorkspaceBuffers implements Workspace {
   readonly gpu: GpuDevice;
   readonly #wanted: number[] = [];

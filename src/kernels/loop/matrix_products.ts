@@ -99,7 +99,10 @@ function stagedVectors(
   };
 }
 
-/** The statements that bring a round's matrices to where all threads of the subgroup read them. */
+/**
+ * The statements that bring a round's matrices to where all threads of the subgroup read them: a thread cannot read single
+ * elements of a matrix, which the epilogue needs.
+ */
 function stageText(
   tile: MatrixTile,
   { byColumns, stride, array }: MatrixMemory["stage"],
