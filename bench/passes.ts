@@ -1,7 +1,7 @@
 /**
  * Times a plan whole and pass by pass on the GPU at hand:
  *   deno run -A bench/passes.ts DESCRIPTOR [--op fwd] [--layout nhwc] [--algorithm auto] [--tile T] [--pair P]
- *   deno run -A bench/passes.ts "M N K [nn]" [--balance none]
+ *   deno run -A bench/passes.ts "M N K [t n]" [--balance none]
  * And --dtype f32|f16|i8, --math f16x3, --policy P, --backend dawn. Microseconds on random data; a pass alone is timed without
  * the ones before it.
  */
