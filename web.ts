@@ -6,93 +6,67 @@
  */
 
 export {
-  DeviceError,
-  InputRangeError,
-  InputSyntaxError,
-  InputTypeError,
-  UnsupportedError,
-} from "./src/errors.ts";
-export { VERSION } from "./src/version.ts";
-export * from "./src/convolve.ts";
+  checkConvolution,
+  convolve,
+  type Convolved,
+  type ConvolveOptions,
+} from "./src/convolve.ts";
+export { checkProduct, type Multiplied, multiply, type MultiplyOptions } from "./src/multiply.ts";
+export type { Checked } from "./src/run/check.ts";
+
 export {
-  checkProduct,
-  type CheckProductOptions,
-  type Multiplied,
-  multiply,
-  type MultiplyOptions,
-} from "./src/multiply.ts";
+  GpuTensor,
+  gpuTensor,
+  type Layer,
+  prepareBiasGradient,
+  prepareConvolution,
+  prepareProduct,
+  sharedWorkspace,
+  type TensorSpec,
+  type Workspace,
+} from "./src/layers/mod.ts";
 
-export * from "./src/tensor/dtype.ts";
-export * from "./src/tensor/fill.ts";
-export * from "./src/tensor/layout.ts";
-export * from "./src/tensor/tensor.ts";
-
-export * from "./src/layers/mod.ts";
-
-export * from "./src/problem/conv_problem.ts";
-export * from "./src/problem/conv_transpose.ts";
-export * from "./src/problem/descriptor.ts";
-export * from "./src/problem/epilogue.ts";
-export * from "./src/problem/from_shapes.ts";
-export * from "./src/problem/gemm_problem.ts";
-export type { ByteDType, IntegerOperands } from "./src/problem/integer_operands.ts";
-export * from "./src/problem/gemm_suite.ts";
-export * from "./src/problem/gemm_arithmetic.ts";
+export { type DType } from "./src/tensor/dtype.ts";
+export { fillTensor } from "./src/tensor/fill.ts";
 export {
-  type AxisValues,
-  bothSides,
-  type PaddingMode,
-  type Paddings,
-} from "./src/problem/padding.ts";
-export type { AxisTile, PlanArithmetic, TileShare } from "./src/problem/plan_arithmetic.ts";
+  convertLayout,
+  type FilterLayout,
+  filterLayoutFor,
+  type Layout,
+} from "./src/tensor/layout.ts";
+export { type Tensor, tensor } from "./src/tensor/tensor.ts";
+export { type AccuracyReport, compareTensors } from "./src/accuracy/mod.ts";
 
-export type { Candidate, Rival } from "./src/algorithms/rival.ts";
-export { type Balance, BALANCES } from "./src/algorithms/balance.ts";
-export { type MathChoice, MATHS } from "./src/algorithms/math.ts";
-export type { TunedChoice, TuningTable } from "./src/algorithms/tuned_choice.ts";
 export {
-  isRefusal,
-  type Planned,
-  type Refusal,
-  type RefusalKind,
-} from "./src/algorithms/refusal.ts";
-export { H200, modelOf, softwareDevice } from "./src/algorithms/device/h200.ts";
-export type {
-  DeviceModel,
-  DeviceRates,
-  DeviceShares,
-  SlicedPolicies,
-} from "./src/algorithms/device/model.ts";
-export { type BiasGradientRequest, planBiasGradient } from "./src/algorithms/bias_gradient/plan.ts";
-export type { MatrixUnit, MatrixUnits } from "./src/kernels/matrix_units.ts";
-export { planGemm, tryPlanGemm } from "./src/algorithms/gemm/plan.ts";
-export type { GemmRequest } from "./src/algorithms/gemm/request.ts";
-export type { BindingKind, Kernel } from "./src/kernels/kernel.ts";
-export type { SizeMode } from "./src/kernels/module.ts";
-export * from "./src/kernels/main_loop_variant.ts";
-export * from "./src/algorithms/plan.ts";
-export * from "./src/algorithms/planner.ts";
-export type { Algorithm, HeededOption } from "./src/algorithms/algorithm.ts";
+  type ConvProblem,
+  convProblem,
+  directFlops,
+  type Operation,
+  tensorShape,
+} from "./src/problem/conv_problem.ts";
+export { convTransposeProblem } from "./src/problem/conv_transpose.ts";
+export { parseDescriptor, printDescriptor } from "./src/problem/descriptor.ts";
+export { type Activation, type Epilogue, NO_EPILOGUE } from "./src/problem/epilogue.ts";
+export { problemFromShapes } from "./src/problem/from_shapes.ts";
+export { type GemmProblem, gemmProblem } from "./src/problem/gemm_problem.ts";
+
 export type { AlgorithmName } from "./src/algorithms/names.ts";
-export { algorithmNames, algorithms, registerAlgorithm } from "./src/algorithms/registry.ts";
+export { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "./src/algorithms/plan.ts";
+export { planConv, supportedAlgorithms, tryPlanConv } from "./src/algorithms/planner.ts";
+export { planGemm } from "./src/algorithms/gemm/plan.ts";
+export { isRefusal } from "./src/algorithms/refusal.ts";
 export type { PlanRequest } from "./src/algorithms/request.ts";
 
-export { browserProvider, openBrowserDevice } from "./src/gpu/browser.ts";
-export * from "./src/gpu/buffers.ts";
-export * from "./src/gpu/execute.ts";
+export { openBrowserDevice } from "./src/gpu/browser.ts";
 export { GpuDevice } from "./src/gpu/gpu_device.ts";
-export type { AdapterSummary } from "./src/gpu/adapter.ts";
-export type { OpenOptions } from "./src/gpu/open.ts";
-export type { Backend, GpuProvider, ProviderName } from "./src/gpu/provider.ts";
+export { referenceGemm } from "./src/reference/gemm.ts";
+export { referenceConv } from "./src/reference/reference.ts";
+export type {
+  CaseRecord,
+  EnvironmentRecord,
+  ReportRecord,
+  TuningRecord,
+} from "./src/report/record.ts";
 
-export { type GemmInputs, type GemmReferenceOptions, referenceGemm } from "./src/reference/gemm.ts";
-export type { HostArray } from "./src/reference/geometry.ts";
-export * from "./src/reference/reference.ts";
-
-export * from "./src/accuracy/mod.ts";
-export type { Checked } from "./src/run/check.ts";
-export type { Layouts } from "./src/run/conv_subject.ts";
-export type { CheckMode } from "./src/run/coverage.ts";
-export type { HostData, HostOperands } from "./src/run/subject.ts";
-
-export * from "./src/report/record.ts";
+export { DeviceError, UnsupportedError } from "./src/errors.ts";
+export { VERSION } from "./src/version.ts";

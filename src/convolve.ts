@@ -156,6 +156,19 @@ export interface CheckOptions {
  *
  * @param operands What it was made of.
  * @throws {TypeError} where an operand is missing or of another size
+ * @example
+ * ```ts
+ * import { checkConvolution, convolve, openDevice, parseDescriptor } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * using gpu = await openDevice();
+ * const operands = { input: new Float32Array(4 * 4).fill(1), filter: new Float32Array(9).fill(0.1) };
+ * const done = await convolve(gpu, parseDescriptor("mb1ic1ih4oc1kh3"), operands);
+ * const { verdict, accuracy } = await checkConvolution(done, operands);
+ * assert.deepEqual([verdict, accuracy.checked], ["pass", 4]); // 2 x 2 outputs
+ * done.result[0] = 0;
+ * assert.equal((await checkConvolution(done, operands)).verdict, "fail");
+ * ```
  */
 export async function checkConvolution(
   convolved: Convolved,

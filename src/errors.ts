@@ -46,13 +46,34 @@ export function systemWords(error: Error): string {
   return said.replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase());
 }
 
-/** No suitable GPU, feature or limit: exit 3. The message names what is missing. */
+/**
+ * No suitable GPU, feature or limit: exit 3. The message names what is missing.
+ * @example
+ * ```ts
+ * import { openDevice, UnsupportedError } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * await assert.rejects(openDevice({ adapter: "no such GPU" }), UnsupportedError);
+ * ```
+ */
 export class UnsupportedError extends Error {
   /** As errors print it. */
   override readonly name = "UnsupportedError";
 }
 
-/** The device was lost, ran out of memory while running, or reported an error of ours: exit 5. */
+/**
+ * The device was lost, ran out of memory while running, or reported an error of ours: exit 5.
+ * @example
+ * ```ts
+ * import { convolve, DeviceError, openDevice, parseDescriptor } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * using gpu = await openDevice();
+ * gpu.device.destroy();
+ * const operands = { input: new Float32Array(4), filter: new Float32Array(1) };
+ * await assert.rejects(convolve(gpu, parseDescriptor("mb1ic1ih2oc1kh1"), operands), DeviceError);
+ * ```
+ */
 export class DeviceError extends Error {
   /** As errors print it. */
   override readonly name = "DeviceError";

@@ -113,6 +113,17 @@ export interface CheckProductOptions {
  *
  * @param operands What it was made of.
  * @throws {TypeError} where an operand is missing or of another size
+ * @example
+ * ```ts
+ * import { checkProduct, gemmProblem, multiply, openDevice } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * using gpu = await openDevice();
+ * const operands = { a: new Float32Array([1, 2, 3, 4]), b: new Float32Array([5, 6, 7, 8]) };
+ * const product = await multiply(gpu, gemmProblem({ m: 2, n: 2, k: 2 }), operands);
+ * assert.deepEqual([...product.result], [19, 22, 43, 50]);
+ * assert.equal((await checkProduct(product, operands)).verdict, "pass");
+ * ```
  */
 export async function checkProduct(
   { problem, dtype, outDtype, plan, result }: Multiplied,

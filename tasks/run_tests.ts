@@ -160,7 +160,7 @@ const NAMED = words.some((word) => word.endsWith(".ts"))
 const FAST: readonly Step[] = [
   command("fmt", "--check"),
   command("lint"),
-  command("doc", "--lint", "mod.ts", "web.ts"),
+  command("doc", "--lint", "mod.ts", "web.ts", "internals.ts"),
   command("check", "."),
   fastTests(words),
 ];

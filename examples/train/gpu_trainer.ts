@@ -1,6 +1,5 @@
 import {
   convertLayout,
-  createBuffer,
   type GpuDevice,
   type GpuTensor,
   gpuTensor,
@@ -10,8 +9,8 @@ import {
   tensor,
   tensorShape,
   type TensorSpec,
-  upload,
 } from "../../mod.ts";
+import { createBuffer, upload } from "../../internals.ts";
 import type { Digits } from "./digits.ts";
 import {
   type Encode,

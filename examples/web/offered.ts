@@ -1,11 +1,11 @@
 import {
   type AlgorithmName,
-  algorithmNames,
   type ConvProblem,
   convProblem,
   type DeviceLimits,
   isRefusal,
   NO_EPILOGUE,
+  supportedAlgorithms,
   tryPlanConv,
 } from "../../web.ts";
 import type { Kernel } from "./filters.ts";
@@ -31,8 +31,16 @@ export function pictureProblem(kernel: Kernel, width: number, height: number): C
 
 /** `auto` and the algorithms that a device of such limits can solve a problem by. */
 export function offeredChoices(problem: ConvProblem, limits: DeviceLimits): Choice[] {
-  const request = { problem, dtype: "f32", layout: "nhwc", filterLayout: "krsc", limits } as const;
-  const plans = (algorithm: Choice) =>
-    !isRefusal(tryPlanConv({ ...request, epilogue: NO_EPILOGUE, algorithm }));
-  return ["auto", ...algorithmNames().filter(plans)];
+  const request = {
+    problem,
+    dtype: "f32",
+    layout: "nhwc",
+    filterLayout: "krsc",
+    epilogue: NO_EPILOGUE,
+    algorithm: "auto",
+    limits,
+  } as const;
+  const names = supportedAlgorithms(request).map(({ name }) => name);
+  const plans = (algorithm: Choice) => !isRefusal(tryPlanConv({ ...request, algorithm }));
+  return ["auto", ...names.filter(plans)];
 }

@@ -103,7 +103,16 @@ export interface DeviceLimits {
   readonly maxStorageBuffersPerShaderStage: number;
 }
 
-/** The limits every WebGPU device has. */
+/**
+ * The limits every WebGPU device has.
+ * @example
+ * ```ts
+ * import { DEFAULT_LIMITS } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * assert.equal(DEFAULT_LIMITS.maxComputeInvocationsPerWorkgroup, 256);
+ * ```
+ */
 export const DEFAULT_LIMITS: DeviceLimits = {
   maxComputeWorkgroupStorageSize: WORKGROUP_BYTES,
   maxComputeInvocationsPerWorkgroup: 256,

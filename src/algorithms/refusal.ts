@@ -22,7 +22,26 @@ export function refusal(kind: RefusalKind, text: string): Refusal {
   return { kind, text };
 }
 
-/** Whether planning came to nothing. */
+/**
+ * Whether planning came to nothing.
+ * @example
+ * ```ts
+ * import { DEFAULT_LIMITS, isRefusal, NO_EPILOGUE, parseDescriptor, tryPlanConv } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const planned = tryPlanConv({
+ *   problem: parseDescriptor("mb1ic3ih8oc4kh3"),
+ *   dtype: "f32",
+ *   layout: "nchw",
+ *   filterLayout: "kcrs",
+ *   epilogue: NO_EPILOGUE,
+ *   algorithm: "winrs",
+ *   limits: DEFAULT_LIMITS,
+ * });
+ * assert.ok(isRefusal(planned));
+ * assert.match(planned.text, /winrs/);
+ * ```
+ */
 export function isRefusal(planned: unknown): planned is Refusal {
   return typeof planned === "object" && planned !== null && "kind" in planned && "text" in planned;
 }

@@ -45,7 +45,7 @@ export function algorithmOf(name: AlgorithmName): Algorithm | undefined {
  * @throws {RangeError} if there is one of its name, or it is called `auto`.
  * @example
  * ```ts
- * import { algorithmNames, algorithms, registerAlgorithm } from "@wgconv/wgconv";
+ * import { algorithmNames, algorithms, registerAlgorithm } from "@wgconv/wgconv/internals";
  * import assert from "node:assert/strict";
  *
  * const direct = algorithms().find(({ name }) => name === "direct")!;

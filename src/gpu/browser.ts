@@ -38,6 +38,14 @@ export function browserProvider(): GpuProvider {
  *
  * @throws {UnsupportedError} naming what is missing: WebGPU, the adapter, features, or limits
  * @throws {TypeError} where a device that is given is none
+ * @example
+ * ```ts
+ * import { openBrowserDevice } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * using gpu = await openBrowserDevice();
+ * assert.ok(gpu.limits.maxBufferSize > 0, gpu.info.adapter);
+ * ```
  */
 export async function openBrowserDevice(options: OpenOptions = {}): Promise<GpuDevice> {
   return await openOn(browserProvider(), options);

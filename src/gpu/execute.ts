@@ -53,14 +53,8 @@ const FEW_RUNS = 4;
  * @throws {RangeError} on options that are no counts, or without a plan
  * @example
  * ```ts
- * import {
- *   createPlanBuffers,
- *   execute,
- *   gemmProblem,
- *   openDevice,
- *   planGemm,
- *   preparePlan,
- * } from "@wgconv/wgconv";
+ * import { gemmProblem, openDevice, planGemm } from "@wgconv/wgconv";
+ * import { createPlanBuffers, execute, preparePlan } from "@wgconv/wgconv/internals";
  * import assert from "node:assert/strict";
  *
  * using gpu = await openDevice();

@@ -20,7 +20,17 @@ export interface DeviceParts {
   readonly adopted?: boolean;
 }
 
-/** An open device: limits, features, errors that arrive late, and what is cached per device. */
+/**
+ * An open device: limits, features, errors that arrive late, and what is cached per device.
+ * @example
+ * ```ts
+ * import { GpuDevice, openDevice } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * using gpu = await openDevice();
+ * assert.ok(gpu instanceof GpuDevice && gpu.features.size >= 0);
+ * ```
+ */
 export class GpuDevice implements Disposable {
   /** Where it comes from. */
   readonly provider: GpuProvider;

@@ -22,7 +22,19 @@ export interface TensorSpec<D extends GpuDType = GpuDType> {
   readonly layout?: Layout | FilterLayout;
 }
 
-/** A tensor in the memory of a device, made by {@linkcode gpuTensor}. */
+/**
+ * A tensor in the memory of a device, made by {@linkcode gpuTensor}.
+ * @example
+ * ```ts
+ * import { gpuTensor, openDevice } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * using gpu = await openDevice();
+ * using x = gpuTensor(gpu, { dtype: "f32", shape: [1, 2, 2, 3], layout: "nhwc" });
+ * assert.equal(x.buffer.size, 48);
+ * assert.deepEqual([...await x.read()], Array(12).fill(0));
+ * ```
+ */
 export class GpuTensor<D extends GpuDType = GpuDType> implements TensorSpec<D>, Disposable {
   /** Where it is. */
   readonly gpu: GpuDevice;

@@ -115,6 +115,17 @@ async function describeMember(
  * Reads all tensors of an `.npz` file; what else it has is left out.
  *
  * @throws {SyntaxError | TypeError | RangeError} as {@linkcode openNpy}.
+ * @example
+ * ```ts
+ * import { readNpz, tensor, writeNpz } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const path = await Deno.makeTempFile({ suffix: ".npz" });
+ * await writeNpz(path, { x: tensor("f32", [2], new Float32Array([1, 2])) });
+ * const { x } = await readNpz(path);
+ * assert.deepEqual([x!.shape, [...x!.data]], [[2], [1, 2]]);
+ * await Deno.remove(path);
+ * ```
  */
 export async function readNpz(path: string): Promise<Record<string, Tensor>> {
   const tensors: [string, Tensor][] = [];

@@ -15,6 +15,18 @@ import { proveMember, proveMemberSize, writeMember } from "./write_npz.ts";
  *   `replace` is false.
  * @throws {RangeError} for archives of 4 GiB and more.
  * @throws {Deno.errors.WriteZero} when the disk is full.
+ * @example
+ * ```ts
+ * import { readNpy, tensor, writeNpy } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const folder = await Deno.makeTempDir();
+ * const matrix = tensor("f32", [2, 2], new Float32Array([1, 2, 3, 4]));
+ * await writeNpy(`${folder}/x.npz:first`, matrix);
+ * await writeNpy(`${folder}/x.npz:second`, matrix);
+ * assert.deepEqual((await readNpy(`${folder}/x.npz:second`)).shape, [2, 2]);
+ * await Deno.remove(folder, { recursive: true });
+ * ```
  */
 export function writeNpy(path: string, tensor: Tensor, options: WriteOptions = {}): Promise<void> {
   return writeTensor(path, async (write) => {

@@ -39,6 +39,17 @@ interface Sized {
  * Writes tensors as an `.npz` file, stored, whole or not at all; `-` is stdout.
  *
  * @throws {RangeError} for archives of 4 GiB and more.
+ * @example
+ * ```ts
+ * import { readNpz, tensor, writeNpz } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const path = await Deno.makeTempFile({ suffix: ".npz" });
+ * const bias = tensor("f16", [4], new Float16Array(4));
+ * await writeNpz(path, { bias, scale: tensor("f32", [1], new Float32Array([0.5])) });
+ * assert.deepEqual(Object.keys(await readNpz(path)), ["bias", "scale"]);
+ * await Deno.remove(path);
+ * ```
  */
 export async function writeNpz(path: string, tensors: Record<string, Tensor>): Promise<void> {
   const members = Object.entries(tensors).map(([name, value]) => ({

@@ -266,7 +266,18 @@ function spell(field: string): string {
   return field.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
-/** Canonical shape ([N, C, H, W], [K, C/g, R, S] or [N, K, P, Q]) of one of the problem's tensors. */
+/**
+ * Canonical shape ([N, C, H, W], [K, C/g, R, S] or [N, K, P, Q]) of one of the problem's tensors.
+ * @example
+ * ```ts
+ * import { parseDescriptor, tensorShape } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const problem = parseDescriptor("g2mb3ic4ih8oc6kh3");
+ * assert.deepEqual(tensorShape(problem, "filter"), [6, 2, 3, 3]);
+ * assert.deepEqual(tensorShape(problem, "output"), [3, 6, 6, 6]);
+ * ```
+ */
 export function tensorShape(problem: ConvProblem, which: ConvTensor): number[] {
   switch (which) {
     case "input":

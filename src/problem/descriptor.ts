@@ -58,7 +58,7 @@ export function parseDescriptor(text: string, op: Operation = "fwd"): ConvProble
  * @throws {RangeError} if the values do not fit together.
  * @example
  * ```ts
- * import { parseDescriptors } from "@wgconv/wgconv";
+ * import { parseDescriptors } from "@wgconv/wgconv/internals";
  * import assert from "node:assert/strict";
  *
  * const channels = parseDescriptors("mb1ic16,32ih28oc32kh3ph1").map(({ inChannels }) => inChannels);
@@ -188,7 +188,19 @@ function axisPadding(axis: {
   return [begin, cut > -axis.dilation ? cut : 0];
 }
 
-/** Prints the descriptor of a problem: {@linkcode parseDescriptor} reads the same computation back. */
+/**
+ * Prints the descriptor of a problem: {@linkcode parseDescriptor} reads the same computation back.
+ * @example
+ * ```ts
+ * import { convProblem, parseDescriptor, printDescriptor } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const sizes = { batch: 2, inChannels: 3, outChannels: 8, inputSize: [9, 9], filterSize: [3, 3] };
+ * const problem = convProblem({ ...sizes, stride: 2 });
+ * assert.equal(printDescriptor(problem), "mb2ic3ih9oc8oh4kh3sh2");
+ * assert.deepEqual(parseDescriptor("mb2ic3ih9oc8oh4kh3sh2"), problem);
+ * ```
+ */
 export function printDescriptor(problem: ConvProblem): string {
   const { stride, paddingBegin, paddingEnd, dilation } = problem;
   const only = (values: readonly number[], usual: number) =>

@@ -40,7 +40,20 @@ export const ACTIVATIONS: readonly Activation[] = [
 /** Slope of leaky ReLU below zero: PyTorch's default. */
 export const LEAKY_RELU_SLOPE = 0.01;
 
-/** The sums as they are. */
+/**
+ * The sums as they are.
+ * @example
+ * ```ts
+ * import { convolve, NO_EPILOGUE, openDevice, parseDescriptor } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * using gpu = await openDevice();
+ * const operands = { input: new Float32Array(4).fill(1), filter: new Float32Array([-2]) };
+ * const epilogue = { ...NO_EPILOGUE, activation: "relu" } as const;
+ * const { result } = await convolve(gpu, parseDescriptor("mb1ic1ih2oc1kh1"), operands, { epilogue });
+ * assert.deepEqual([...result], [0, 0, 0, 0]);
+ * ```
+ */
 export const NO_EPILOGUE: Epilogue = { bias: false, activation: "none" };
 
 /**

@@ -61,7 +61,8 @@ export type GemmTensor = "a" | "b" | "c" | "bias" | "residual" | "output";
  * @throws {RangeError} if a size is no integer >= 0, a factor is not finite, or a word is none of its kind.
  * @example
  * ```ts
- * import { gemmProblem, gemmShape } from "@wgconv/wgconv";
+ * import { gemmProblem } from "@wgconv/wgconv";
+ * import { gemmShape } from "@wgconv/wgconv/internals";
  * import assert from "node:assert/strict";
  *
  * const problem = gemmProblem({ m: 4, n: 6, k: 8, transpose: "tn" });

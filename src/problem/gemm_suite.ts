@@ -14,7 +14,7 @@ export type GemmSize = Pick<GemmProblem, "m" | "n" | "k" | "transpose" | "batch"
  * @throws {SyntaxError} with column and caret.
  * @example
  * ```ts
- * import { parseGemm } from "@wgconv/wgconv";
+ * import { parseGemm } from "@wgconv/wgconv/internals";
  * import assert from "node:assert/strict";
  *
  * const { m, n, k, transpose, batch } = parseGemm("300 200 100 t n x3");

@@ -39,7 +39,16 @@ export const LAYOUT_ALIASES: Readonly<Record<string, Layout | FileFilterLayout>>
   trsck: "rsck",
 };
 
-/** The filter layout that goes with an activation layout (DESIGN.md, Vocabulary). */
+/**
+ * The filter layout that goes with an activation layout (DESIGN.md, Vocabulary).
+ * @example
+ * ```ts
+ * import { filterLayoutFor } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * assert.equal(filterLayoutFor("nhwc"), "krsc");
+ * ```
+ */
 export function filterLayoutFor(layout: Layout): FilterLayout {
   return layout === "nchw" ? "kcrs" : layout === "nhwc" ? "krsc" : "crsk";
 }
@@ -125,8 +134,9 @@ export function permute<D extends DType>(source: Tensor<D>, axes: readonly numbe
 }
 
 /**
- * Copies a tensor from one layout to another; the same object when nothing changes.
+ * Copies a tensor from one layout to another, shape and data in that order; the same object when nothing changes.
  *
+ * @throws {RangeError} for what is no layout.
  * @example
  * ```ts
  * import { convertLayout, tensor } from "@wgconv/wgconv";

@@ -85,7 +85,8 @@ function segmentsOf(shape: Omit<ChannelSumsShape, "segments">, device: DeviceMod
  * @throws {RangeError | UnsupportedError} where there is no plan.
  * @example
  * ```ts
- * import { DEFAULT_LIMITS, parseDescriptor, planBiasGradient } from "@wgconv/wgconv";
+ * import { DEFAULT_LIMITS, parseDescriptor } from "@wgconv/wgconv";
+ * import { planBiasGradient } from "@wgconv/wgconv/internals";
  * import assert from "node:assert/strict";
  *
  * const problem = parseDescriptor("mb32ic64ih56oc64kh3ph1");
