@@ -68,7 +68,6 @@ export interface Measured extends ErrorSums {
   erring(count: number, group?: ErrorGroup): GroupMember[];
 }
 
-/** Outputs remembered for a closer look. */
 const OUTLIERS = 64;
 
 /**

@@ -216,7 +216,6 @@ function lastThree(sizes: readonly number[]): [number, number, number] {
   return [a!, b!, c!];
 }
 
-/** What neighbouring outputs' errors have in common. */
 interface SharedErrors {
   /** Outputs of a Winograd tile, whose errors are mixed; 1 where there is none. */
   readonly results: number;

@@ -230,7 +230,6 @@ function refuseOnCpu(options: BenchOptions): void {
   });
 }
 
-/** What the options parse to. */
 type BenchOptions = ReturnType<ReturnType<typeof benchCommand>["opts"]>;
 
 /** A function of devices that is called once for each. */
@@ -243,7 +242,6 @@ function perDevice<T>(make: (executor: Executor) => T): (executor: Executor) => 
   };
 }
 
-/** The problems that arguments, `--problem` and `--suite` name and `--match` keeps. */
 function readProblems(
   descriptors: readonly string[],
   options: BenchOptions,

@@ -41,7 +41,6 @@ const PROTOCOL = {
   warmUpMs: { first: 250, next: 40 },
 };
 const SOFTWARE_PROTOCOL = { samples: 5, fillMs: 1 };
-/** Notes that are printed; the calibration has all. */
 const MOST_NOTES = 5;
 
 /** `wgconv calibrate`: measures what `auto` predicts times by. */
@@ -130,7 +129,6 @@ async function keptPath(device: CalibratedDevice, elsewhere: boolean): Promise<s
   }
 }
 
-/** Figures that people compare devices by. */
 const SHOWN: readonly (readonly [string, string])[] = [
   ["rates.stream", "TB/s"],
   ["times.dispatch", "us"],

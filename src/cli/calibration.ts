@@ -64,7 +64,6 @@ export function isNews({ adapter }: Pick<CalibratedDevice, "adapter">, said: str
   return !KNOWN.test(adapter) && (said === undefined || markOnce(said));
 }
 
-/** Makes an empty file; false where it is there already. */
 function markOnce(path: string): boolean {
   try {
     Deno.mkdirSync(dirname(path), { recursive: true });

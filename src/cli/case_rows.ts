@@ -5,7 +5,6 @@ import { slowdown } from "../report/speed_change.ts";
 import type { Printer } from "./output.ts";
 import type { TableOptions } from "./table_options.ts";
 
-/** Most cases that are named in a note. */
 const NAMED = 5;
 
 /** Rows of a table of cases: each printed as it is known, or all at the end where they are sorted. */

@@ -255,7 +255,6 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     });
 }
 
-/** What the options parse to. */
 type CheckOptions = ReturnType<ReturnType<typeof checkCommand>["opts"]>;
 
 /** The exit code of a check: nothing that ran is no success either. */
@@ -272,7 +271,6 @@ export function checkExitCode(
   return has("error") ? EXIT.internal : EXIT.ok;
 }
 
-/** The plan of the options. */
 function checkPlan(options: CheckOptions, suites: ReadSuites): CheckPlan {
   const { suite = [], device, algorithm, policy, tile } = options;
   if (options.quick) {

@@ -8,7 +8,6 @@ import baselineText from "../../fixtures/baseline.json" with { type: "text" };
 import type { FillKind } from "../tensor/fill.ts";
 import { mergeFile } from "./merge_file.ts";
 
-/** Which baseline is meant, and what becomes of it. */
 interface BaselineOptions {
   readonly baseline?: string | undefined;
   readonly suite?: readonly string[] | undefined;

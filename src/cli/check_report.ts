@@ -8,7 +8,6 @@ import { printableMessage } from "../printable.ts";
 import type { ShownCase } from "../report/case_columns.ts";
 import type { JUnitCase } from "../report/junit.ts";
 
-/** Elements shown of a failure. */
 const SHOWN = 3;
 
 /**

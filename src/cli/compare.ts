@@ -119,7 +119,6 @@ function parseProviders(text: string | undefined): [string | undefined, string |
   return [names[0], names[1] ?? names[0]];
 }
 
-/** @throws {TypeError} where a file has no cases, or none of the provider. */
 function only(
   cases: readonly ReadCase[],
   provider: string | undefined,

@@ -23,14 +23,12 @@ export interface Computation {
   readonly executor?: Executor | undefined;
   /** Told the result before it is checked; not of what runs in chunks. */
   readonly onResult?: (result: HostData) => void;
-  /** Times the parts. */
   readonly during?: During;
 }
 
 export interface ComputeOptions {
   readonly device: "gpu" | "cpu";
   readonly backend: Backend;
-  /** The GPU that is asked for. */
   readonly adapter?: string | undefined;
   readonly check: CheckMode | "none";
   /** Timed runs; a few after a brief warm-up where absent. */
@@ -39,7 +37,6 @@ export interface ComputeOptions {
   readonly fillMs?: number | undefined;
 }
 
-/** Runs where none are asked for. */
 const FEW_RUNS = 5;
 /** What `--runs` says of that. */
 export const RUNS_HELP = `default ${FEW_RUNS}, after a brief warm-up`;

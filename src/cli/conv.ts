@@ -80,7 +80,6 @@ export function convCommand() {
     });
 }
 
-/** @throws {TypeError} for options that choose among kernels. */
 function refuseOnCpu(options: ConvOptions): void {
   const { algorithm, math, policy, splits, tile, pair, segments, flush, maxWorkspace } = options;
   const { deviceModel, exact, maxBoundRatio, tuning, without, with: withs } = options;

@@ -37,10 +37,8 @@ export interface OpenedConv extends Layouts, Disposable {
   readonly files: { readonly [which in FileRole]?: TensorSource };
 }
 
-/** Operands that files have. */
 type FileRole = ConvTensor | "bias" | "scale" | "filterZeroPoint";
 
-/** The option that names the file of each of the problem's tensors. */
 const OPTION: { readonly [which in ConvTensor]: "input" | "filter" | "gradOutput" } = {
   input: "input",
   filter: "filter",

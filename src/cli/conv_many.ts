@@ -21,7 +21,6 @@ import { planningOptions } from "./problem_options.ts";
 import { readAhead, tensorBytes } from "./read_ahead.ts";
 import { readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
 
-/** A file that is convolved, and the one that its result goes to. */
 interface FilePair {
   readonly input: string;
   readonly output: string;
@@ -29,10 +28,8 @@ interface FilePair {
 
 /** Files that a pattern stands for. */
 export interface ManyFiles {
-  /** The option that has the pattern. */
   readonly option: "input" | "gradOutput";
   readonly pairs: readonly FilePair[];
-  /** Where failures are told. */
   readonly manifest: string;
 }
 
@@ -110,7 +107,6 @@ export async function filesOfPattern(options: ConvOptions): Promise<ManyFiles | 
   return { option, pairs, manifest: join(folder, "failures.jsonl") };
 }
 
-/** Whether a path has wildcards and is no file. */
 async function isPattern(path: string): Promise<boolean> {
   return /[*?[{]/.test(path) && !await isThere(path);
 }
@@ -119,7 +115,6 @@ function isThere(path: string): Promise<boolean> {
   return Deno.stat(path).then(() => true, () => false);
 }
 
-/** The folder before a pattern's first wildcard. */
 function fixedFolder(pattern: string): string {
   let folder = dirname(pattern);
   while (/[*?[{]/.test(folder)) folder = dirname(folder);
@@ -213,7 +208,6 @@ export async function convFiles(
   writes.conclude(failures.length > 0 ? EXIT.accuracy : EXIT.ok);
 }
 
-/** What all files share. */
 interface Shared extends Disposable {
   /** None on the CPU. */
   readonly executor: Executor | undefined;

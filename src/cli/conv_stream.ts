@@ -22,7 +22,6 @@ export interface ComputedConv {
   readonly result?: HostData;
 }
 
-/** A convolution of files. */
 interface ConvComputation extends Computation {
   readonly source: Computation["source"] & { readonly files: OperandFiles };
 }
@@ -59,7 +58,6 @@ export function computeConv(
   });
 }
 
-/** How the batch is cut on a device. */
 function cutOn(
   { device }: Executor,
   subject: BatchedSubject,
@@ -74,7 +72,6 @@ function cutOn(
   });
 }
 
-/** Runs a stream; its result goes to a file as it comes. */
 async function runInto(
   executor: Executor,
   job: StreamJob,
@@ -99,7 +96,6 @@ async function runInto(
   return record!;
 }
 
-/** Shows which chunks are done, and how long the others will take. */
 function timeLeft(show: (text: string) => void): (done: number, chunks: number) => void {
   const start = performance.now();
   return (done, chunks) => {

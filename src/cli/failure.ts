@@ -16,7 +16,6 @@ export class ExitCode extends Error {
 export interface Writes {
   /** Says an error of a write; one of the same words only once. */
   failed(error: unknown): void;
-  /** Writes something; undefined where that failed. */
   attempt<T>(write: () => Promise<T>): Promise<T | undefined>;
   /**
    * Ends the command.

@@ -78,7 +78,6 @@ export function gemmCommand() {
   });
 }
 
-/** @throws {TypeError} for options that a search would leave aside. */
 function refuseBesideSearch(
   { output, timings, policy, splits, flush, balance, device }: GemmOptions,
 ): void {
@@ -93,7 +92,6 @@ function refuseBesideSearch(
   if (device === "cpu") throw new InputTypeError("Cannot search: --search runs on the GPU");
 }
 
-/** @throws {TypeError} for options that choose among kernels. */
 function refuseOnCpu(options: GemmOptions): void {
   const { policy, splits, flush, balance, cache = ["hot"], deviceModel, without, with: withs } =
     options;
@@ -113,7 +111,6 @@ function refuseOnCpu(options: GemmOptions): void {
   });
 }
 
-/** Times and checks the products of suite files. */
 async function runSuites(options: GemmOptions): Promise<void> {
   const { suite = [], output, size, a, b, search, check, seed, cache = ["hot"] } = options;
   const file = (path: string | true | undefined) => typeof path === "string";

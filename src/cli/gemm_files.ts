@@ -25,14 +25,12 @@ export interface OpenedGemm extends Disposable {
 
 type FileOperand = "a" | "b" | "c" | "bias" | "residual";
 
-/** Files of operands. */
 type OperandFiles =
   & { readonly [which in FileOperand]?: TensorSource }
   & Record<"a" | "b", TensorSource>;
 
 const DOING = "Cannot multiply";
 
-/** Everything of a problem that its size does not say. */
 type Epilogue = Pick<GemmProblem, "alpha" | "beta" | "bias" | "activation" | "residual">;
 
 /**
@@ -140,7 +138,6 @@ function epilogueOf(options: GemmOptions): Epilogue {
   };
 }
 
-/** A product of files, its result's sizes, and the operands as it reads them. */
 interface FileProduct {
   readonly problem: GemmProblem;
   readonly shape: readonly number[];

@@ -211,7 +211,6 @@ export function fillOf({ fill, dtype }: GemmOptions) {
   return fill ?? defaultFill(dtype);
 }
 
-/** Parses a finite number such as -0.5. */
 function finite(text: string): number {
   const value = Number(text);
   if (text.trim() !== "" && Number.isFinite(value)) return value;

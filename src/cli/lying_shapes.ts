@@ -9,7 +9,6 @@ import {
 
 /** Sizes of files' tensors in the order of memory, what else is said of the problem, and how the tensors lie. */
 export interface LyingShapes extends Omit<ShapesInit, ConvTensor> {
-  /** Of the operation's operands. */
   readonly shapes: { readonly [which in ConvTensor]?: readonly number[] };
   readonly layout: Layout;
   readonly filterLayout: FileFilterLayout;
@@ -44,7 +43,6 @@ export function canonicalShapes(asked: LyingShapes): LyingShapes["shapes"] {
   );
 }
 
-/** The operands' sizes, with a batch of 1 of a single image. */
 function batchedShapes(asked: LyingShapes): LyingShapes["shapes"] {
   const rank = spatialRank(asked);
   return mapShapes(asked, (shape, which) => {

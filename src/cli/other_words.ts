@@ -85,10 +85,8 @@ const NOT_HERE: Readonly<Record<string, string>> = {
   "half-transforms": "it is gone, transformed data stays in f32, which is faster",
 };
 
-/** A sentence for those who look for sizes that descriptors hold. */
 const IN_PROBLEM = "the descriptor says it, as in --problem mb32ic64ih56oc64kh3ph1";
 
-/** A sentence for those who look for files and formats where a command prints. */
 const PRINTS =
   "it prints, > file keeps that; wgconv report --format makes html, markdown and csv of records";
 

@@ -41,7 +41,6 @@ export function checkStdout(): void {
 
 /** Where a command prints: stderr when stdout carries a tensor. */
 export interface Printer {
-  /** Prints a line. */
   line(text?: string): void;
   /** Prints a sentence, however long the names in it are. */
   message(text: string): void;
@@ -71,7 +70,6 @@ export function sayFailed(text: string): void {
 
 /** Shows how far long work is, on stderr and only where a person looks. */
 export interface Progress {
-  /** Whether anyone sees it. */
   readonly visible: boolean;
   update(text: string): void;
   done(): void;

@@ -10,7 +10,6 @@ export const FORCE_HELP = "overwrite existing files and members of archives, als
 
 /** A file or folder that a command is going to write. */
 export interface Output {
-  /** The option or argument that names it. */
   readonly option: string;
   readonly path: string | undefined;
   /**
@@ -61,7 +60,6 @@ function refuseEnding({ option, path = "-", kind, endings }: Output): void {
 
 /** What may stand against an output. */
 export interface OutputRules {
-  /** Paths that the command reads; `file.npz:member` too. */
   readonly inputs?: readonly (string | undefined)[];
   readonly force?: boolean | undefined;
   /** Whether members of a folder that are there stay. */
@@ -130,7 +128,6 @@ export async function proveOutputs(
   }
 }
 
-/** @throws {TypeError} where a folder has files such as are written into it. */
 async function refuseEarlierFiles({ path = "-", endings = [] }: Output): Promise<void> {
   if (endings.length === 0 || !await isFolder(path)) return;
   for await (const { name, isDirectory } of Deno.readDir(path)) {
@@ -147,7 +144,6 @@ async function isSpecial(path: string): Promise<boolean> {
   return path === "-" || (info !== undefined && !info.isFile && !info.isDirectory);
 }
 
-/** Whether a file holds something. */
 async function hasData(path: string): Promise<boolean> {
   return await Deno.stat(path).then(({ isFile, size }) => isFile && size > 0, () => false);
 }

@@ -128,7 +128,6 @@ async function openPlanned(options: ProblemOptions): Promise<OpenedConv> {
   }
 }
 
-/** Says what may be done where a plan exceeds limits that nobody chose. */
 function noteLimits({ limits }: Pick<PlanRequest, "limits">): void {
   if (limits !== DEFAULT_LIMITS) return;
   reporter("stderr").line(
@@ -191,15 +190,12 @@ function predictedOn(
     } is taken for one until wgconv calibrate has measured it)`;
 }
 
-/** What is planned for. */
 interface ThisDevice {
   readonly limits: DeviceLimits;
   readonly matrixUnits?: PlanRequest["matrixUnits"];
   readonly workgroupsInFlight?: number | undefined;
-  /** What was measured of it. */
   readonly model?: DeviceModel | undefined;
   readonly adapter?: string;
-  /** What was measured to be fastest on it. */
   readonly tuning?: TuningTable | undefined;
 }
 
@@ -279,7 +275,6 @@ function tryJson(text: string): unknown {
   }
 }
 
-/** The plan's different shaders by kernel name. */
 function shaders(plan: Plan): Map<string, string> {
   return new Map(plan.passes.map(({ kernel }) => [kernel.name, kernel.wgsl]));
 }

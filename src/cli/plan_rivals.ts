@@ -18,9 +18,7 @@ export interface Option {
   readonly passes?: number;
   readonly workspace_bytes?: number;
   readonly memory_bytes?: PlanMemory;
-  /** What a run should take; absent where nothing predicts it. */
   readonly predicted_ms?: number;
-  /** The model that it is of. */
   readonly predicted_device?: string;
   readonly multiplications?: number;
   readonly reason?: string;

@@ -178,7 +178,6 @@ export const OUT_DTYPE_HELP =
   "type of the result and the bias: f32 or f16, by default that of the operands; of i8 operands i32 " +
   "(default), i8 or u8";
 
-/** A number, or the path of a file that is none. */
 function numberOrFile(text: string): number | string {
   const value = text.trim() === "" ? NaN : Number(text);
   return Number.isNaN(value) ? text : value;

@@ -216,7 +216,6 @@ function refuseMistakes(
   });
 }
 
-/** The words that name a command, without the program's own. */
 function pathOf(command: CommandUnknownOpts): string {
   const above = command.parent;
   return above === null ? "" : `${pathOf(above)} ${command.name()}`.trim();

@@ -4,7 +4,6 @@ import { type During, untimed } from "../run/timeline.ts";
 import { type DType, dtypeBytes } from "../tensor/dtype.ts";
 import { elementCount, type Tensor } from "../tensor/tensor.ts";
 
-/** Files of a subject's operands. */
 type Files = { readonly [role: string]: TensorSource | undefined };
 
 /** Operands and a result up to this are not cut along their batch. */
@@ -14,7 +13,6 @@ const WHOLE_BYTES = 2 ** 30;
 export interface ReadAheadOptions {
   /** Which of the operands; all where absent. */
   readonly wanted?: (one: SubjectTensor) => boolean;
-  /** Times the parts. */
   readonly during?: During;
 }
 

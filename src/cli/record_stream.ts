@@ -19,7 +19,6 @@ export interface RecordStream extends Disposable {
 export interface StreamOptions {
   /** Goes on with what is there; not given by commands that cannot. */
   readonly resume?: boolean;
-  /** Begins anew. */
   readonly force?: boolean | undefined;
 }
 
@@ -60,7 +59,6 @@ interface OpenFile {
   readonly file: Deno.FsFile;
   /** Whether it was not there before. */
   readonly made: boolean;
-  /** Whether it is a device or a pipe, which holds nothing and is not locked. */
   readonly special: boolean;
 }
 

@@ -36,14 +36,12 @@ import { terminalColumns } from "./terminal.ts";
 export interface Suite {
   readonly run: RunOptions;
   readonly groups: readonly RunGroup[];
-  /** Files that were read. */
   readonly inputs: readonly (string | undefined)[];
   /** What decides a figure beside the case itself; a resumed run must have the same. */
   readonly environment: Readonly<Record<string, string | number>>;
   readonly hooks?: RunHooks;
   /** What a device reaches at most, for the table; what is known of it by name where absent. */
   readonly ceilings?: CaseTableOptions["ceilings"];
-  /** Called when all cases have run. */
   readonly onEnd?: () => void;
 }
 

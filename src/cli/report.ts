@@ -26,7 +26,6 @@ import { oneOf } from "./values.ts";
 
 const FORMATS = ["table", "json", "csv", "tsv", "markdown", "html"] as const;
 
-/** Formats that a file's ending says. */
 const ENDINGS: Readonly<Record<string, typeof FORMATS[number]>> = {
   ".html": "html",
   ".htm": "html",

@@ -30,7 +30,6 @@ export function shapeHint(asked: LyingShapes, flags: readonly string[]): string 
     swappedHint(asked, flags) ?? groupsHint(asked) ?? "";
 }
 
-/** Whether files that lie so are those of a problem. */
 function fits(lying: LyingShapes): boolean {
   try {
     problemOfLying(lying);
@@ -41,7 +40,6 @@ function fits(lying: LyingShapes): boolean {
   }
 }
 
-/** The layouts in which the files fit. */
 function layoutHint(asked: LyingShapes): string | undefined {
   const fitting = readingsOf(asked).filter(fits);
   const square = fitting.filter(isSquare);
@@ -70,7 +68,6 @@ function readingsOf(asked: LyingShapes): LyingShapes[] {
   );
 }
 
-/** Whether a filter has as many taps along each of its axes. */
 function isSquare({ shapes: { filter }, filterLayout }: LyingShapes): boolean {
   if (filter === undefined) return true;
   return new Set(canonicalShape(filter, filterLayout).slice(2)).size === 1;
@@ -115,7 +112,6 @@ function depthwiseHint(asked: LyingShapes): string | undefined {
   }]` + (given ? "" : ` and take --groups ${channels}`);
 }
 
-/** Pictures of one channel that lack the axis of it. */
 function channelHint(asked: LyingShapes): string | undefined {
   const { op, shapes, layout } = asked;
   const rank = spatialRank(asked);
@@ -129,7 +125,6 @@ function channelHint(asked: LyingShapes): string | undefined {
   }]`;
 }
 
-/** The operands in each other's place. */
 function swappedHint(asked: LyingShapes, flags: readonly string[]): string | undefined {
   const [one, other] = operandTensors(asked.op);
   const shapes = { ...asked.shapes, [one]: asked.shapes[other], [other]: asked.shapes[one] };
@@ -138,7 +133,6 @@ function swappedHint(asked: LyingShapes, flags: readonly string[]): string | und
     : undefined;
 }
 
-/** Groups with which the channels fit. */
 function groupsHint(asked: LyingShapes): string | undefined {
   if (asked.op !== "fwd") return undefined;
   const { input, filter } = canonicalShapes(asked);

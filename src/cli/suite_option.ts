@@ -14,7 +14,6 @@ export const SUITE_HELP =
 /** Problems of suites. */
 export interface ReadSuites {
   readonly problems: readonly SuiteProblem[];
-  /** Paths of the files that were read. */
   readonly files: readonly string[];
   /** A line that counts what has no effect here; empty where all has. */
   readonly ignored: string;

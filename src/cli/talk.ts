@@ -3,7 +3,6 @@ import { styleText } from "node:util";
 /** When colours are shown: `auto` is on terminals, where NO_COLOR does not say otherwise. */
 export const COLORS = ["auto", "always", "never"] as const;
 
-/** How every command talks. */
 interface Talk {
   /** Whether only errors and what was asked for are printed. */
   readonly quiet: boolean;

@@ -16,7 +16,6 @@ import { refuseUnusedAs } from "./as_option.ts";
 import { proveOutputs } from "./outputs.ts";
 import { IMAGE_LAYOUTS, type ImageLayout, picture, type PictureOptions } from "./tensor_picture.ts";
 
-/** Layouts that `tensor convert` converts. */
 type ConvertedLayout = Layout | FileFilterLayout | ImageLayout;
 
 /** A file that was written: the fields of its JSON report, and `text`, the same for people. */
@@ -100,7 +99,6 @@ function onlyOfFiles(dtype: FileDType): "bf16" | undefined {
   return dtype === "bf16" ? dtype : undefined;
 }
 
-/** The tensor in another layout of its kind; an image goes as a batch of one. */
 function convertedTensor(read: Tensor, from: ConvertedLayout, to: ConvertedLayout): Tensor {
   const whole = isImage(from) ? tensor(read.dtype, [1, ...read.shape], read.data) : read;
   const converted = convertLayout(whole, batchedLayout(from), batchedLayout(to));

@@ -10,7 +10,6 @@ export interface TensorInfo {
   readonly dtype: FileDType;
   readonly shape: readonly number[];
   readonly elements: number;
-  /** Bytes of data. */
   readonly bytes: number;
   readonly byte_order: "little" | "big";
   readonly order: "C" | "Fortran";
@@ -21,7 +20,6 @@ export interface TensorInfo {
 /** What it says of an archive's member that is no tensor. */
 export interface OtherInfo {
   readonly path: string;
-  /** None. */
   readonly dtype: null;
   readonly bytes: number;
   /** What it is, or what is wrong with it. */

@@ -11,9 +11,7 @@ export type ImageLayout = (typeof IMAGE_LAYOUTS)[number];
 export const PICTURE_LAYOUTS: readonly PictureLayout[] = ["nchw", "nhwc", "hwc", "chw", "hw"];
 
 export interface PictureOptions {
-  /** Image of a batch. */
   readonly index: number;
-  /** The channel to show alone. */
   readonly channel?: number | undefined;
   /** Guessed where it is not given: channels last where there are 1 or 3 of them there. */
   readonly layout?: PictureLayout | undefined;
@@ -27,7 +25,6 @@ export interface Picture {
   readonly height: number;
   readonly channels: number;
   readonly data: Uint8Array;
-  /** Values that became 0 and 255. */
   readonly range: readonly [min: number, max: number];
 }
 

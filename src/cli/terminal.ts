@@ -1,4 +1,3 @@
-/** Columns of a terminal that does not say how many it has. */
 const USUAL = 80;
 
 /** Columns of the terminal that a stream writes to; undefined where it is none. */

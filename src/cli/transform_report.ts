@@ -14,15 +14,12 @@ import type { Scaling } from "../winograd/scaling.ts";
 import { formatTile, type WinogradTile } from "../winograd/tile.ts";
 import { type WinogradTransform, winogradTransform } from "../winograd/transform.ts";
 
-/** Input channels that the error is shown for where no length is given. */
 const USUAL_CHANNELS = 512;
 
 /** All that there is to say of a tile. */
 export interface TransformDescription {
-  /** Canonical: "F(2x2,3x3)". */
   readonly name: string;
   readonly scaling: Scaling;
-  /** One, or that of the rows and that of the columns. */
   readonly axes: readonly WinogradTransform[];
   readonly counts: Readonly<Record<TransformName, TransformCounts>>;
   /** Products of the algorithm for a tile, and of the plain sums. */

@@ -19,7 +19,6 @@ interface Winner {
   readonly gain: number | null;
 }
 
-/** What is shown of it. */
 interface TuneColumn extends LiveColumn {
   readonly order: (one: Winner) => string | number | null;
   readonly print?: (value: number) => string;
@@ -81,7 +80,6 @@ export const parseTuneColumns = someOf<TuneColumnName>(NAMES);
 /** Reads `--sort`. */
 export const parseTuneSort = sortParser<TuneColumnName>(NAMES);
 
-/** What is known of problems before they are tuned. */
 type Coming = Record<"problem" | "op" | "dtype" | "layout", string>;
 const COMING: readonly TuneColumnName[] = ["problem", "op", "dtype", "layout"];
 

@@ -44,7 +44,6 @@ export function wholeNumber(minimum: number): (text: string) => number {
   };
 }
 
-/** Parses `auto` or a whole number of at least 1. */
 function autoOrCount(text: string): number | "auto" {
   if (text.toLowerCase() === "auto") return "auto";
   const value = Number(text);
@@ -117,7 +116,6 @@ export function isChoiceParser(parser: unknown): parser is ChoiceParser<unknown>
   return typeof parser === "function" && "choices" in parser && "list" in parser;
 }
 
-/** Most choices that a message lists. */
 const MOST_LISTED = 12;
 /** Choices that stand for the others where there are more. */
 const SHOWN = 4;

@@ -43,7 +43,6 @@ export function variantOption(
   { dtypes, accumulate = "f32", product = false }: {
     readonly dtypes: readonly string[];
     readonly accumulate?: string;
-    /** Whether it is of `gemm`. */
     readonly product?: boolean;
   },
 ): MainLoopVariant | undefined {

@@ -9,7 +9,6 @@ export interface ResultFile {
   readonly path: string | undefined;
   readonly dtype: DType;
   readonly shape: readonly number[];
-  /** Whether a member of an archive may be replaced. */
   readonly force?: boolean | undefined;
 }
 

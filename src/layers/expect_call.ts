@@ -5,11 +5,8 @@ import { expectObject, expectWord, said } from "../expect.ts";
 import { GpuDevice } from "../gpu/gpu_device.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 
-/** Options that are words. */
 const WORDS = { balance: BALANCES, math: MATHS, layout: LAYOUTS, filterLayout: FILTER_LAYOUTS };
-/** Options that are names or texts, which planners look up and read. */
 const TEXTS = ["algorithm", "policy", "tile", "pair"];
-/** Options that are numbers from 0 on. */
 const NUMBERS = ["maxWorkspaceBytes", "maxWorkspaceShare", "maxBoundRatio"];
 
 /**

@@ -135,7 +135,6 @@ export async function makeLayer<T extends LayerTensors>(
   };
 }
 
-/** @throws {TypeError} for what is neither a command encoder nor a compute pass. */
 function expectEncoder(doing: string, encoder: unknown): void {
   const encodes = typeof encoder === "object" && encoder !== null &&
     ("beginComputePass" in encoder || "dispatchWorkgroups" in encoder);
@@ -158,7 +157,6 @@ function expectWorkspace(gpu: GpuDevice, workspace: Workspace | undefined) {
   return workspace;
 }
 
-/** The buffers of the tensors that are given, which are those that the layer has. */
 function buffersOf(
   gpu: GpuDevice,
   tensors: LayerTensors,

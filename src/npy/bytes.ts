@@ -61,7 +61,6 @@ export async function openBytes(path: string, start: StreamStart): Promise<ByteS
   }
 }
 
-/** Throws an error of the system's with the name of the file that could not be read. */
 function refuseRead(path: string, error: unknown): never {
   if (error instanceof Error && !error.message.startsWith("Cannot ")) {
     error.message = `Cannot read ${path}: ${systemWords(error)}`;
@@ -155,7 +154,6 @@ function fileBytes(file: Deno.FsFile, size: number, path: string): ByteSource {
   };
 }
 
-/** The pieces of a stream; what fails names it. */
 async function* piecesOf(
   readable: ReadableStream<Uint8Array>,
   path: string,

@@ -1,4 +1,3 @@
-/** First bytes that tell what a file is, as a character a byte. */
 const KIND_BYTES = 512;
 
 const PICTURE = "save its pixels by np.save(name, np.asarray(picture))";

@@ -161,7 +161,6 @@ function readDescr(
   return { dtype: known, littleEndian: littleEndian || dtypeBytes(known) === 1 };
 }
 
-/** A descriptor as messages show it. */
 function shown(descr: string): string {
   return `'${descr.length > 20 ? `${descr.slice(0, 20)}…` : descr}'`;
 }

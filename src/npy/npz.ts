@@ -87,7 +87,6 @@ export async function* openEach(path: string): AsyncGenerator<EachMember, void, 
   }
 }
 
-/** A member as its tensor, or as what else it is. */
 async function describeMember(
   bytes: ByteSource,
   entry: ZipEntry,
@@ -173,7 +172,6 @@ export async function readMembers(
   return { members, comment };
 }
 
-/** Most members that a message lists. */
 const MOST_LISTED = 12;
 
 function findMember(members: Members, member: string | undefined, file: string): ZipEntry {

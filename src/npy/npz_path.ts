@@ -9,7 +9,6 @@ export interface NpyPath {
 /** A member of an archive, named without `.npy`. */
 export type ArchiveMember = Required<NpyPath>;
 
-/** Longest name of a file in a zip archive, in bytes. */
 const MAX_NAME_BYTES = 0xffff;
 
 /** Splits at the first `.npz:`, the one place where a colon says more than a name does. */

@@ -54,7 +54,6 @@ export interface TensorPart extends Omit<TensorSource, "part"> {
   readonly runBytes: number;
 }
 
-/** Entries of an axis, counted in the order of the file's axes: outermost first. */
 interface Span {
   readonly axis: number;
   readonly first: number;
@@ -253,7 +252,6 @@ class NpySource implements TensorSource {
     return values;
   }
 
-  /** Room for a chunk of so many elements. */
   #chunkMemory(size: number): TensorData {
     const kind = arrayConstructor(this.#raw);
     const bytes = size * dtypeBytes(this.#raw);
@@ -294,7 +292,6 @@ class NpySource implements TensorSource {
   }
 }
 
-/** Room for elements. */
 function newArray<D extends DType>(dtype: D, count: number, shared: boolean): TypedArrayOf<D> {
   if (!shared) return new (arrayConstructor(dtype))(count);
   // Arrays on either kind of memory are used alike, which the types do not know.

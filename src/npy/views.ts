@@ -4,13 +4,11 @@ import { permute } from "../tensor/layout.ts";
 import { elementCount, rowMajorStrides, type Tensor, tensor } from "../tensor/tensor.ts";
 import type { ReadOptions, TensorSource } from "./source.ts";
 
-/** What a view gives in place of its source. */
 interface ViewValues {
   readAs<D extends DType>(dtype: D, options?: ReadOptions): Promise<Tensor<D>>;
   chunksAs<D extends DType>(dtype: D, maxElements?: number): AsyncIterable<TypedArrayOf<D>>;
 }
 
-/** Elements of a chunk where nothing else is said. */
 const CHUNK = 1 << 20;
 
 function viewOf(

@@ -97,7 +97,6 @@ export function canSeek(path: string): boolean {
   return path !== "-" && memberToWrite(path) === undefined;
 }
 
-/** Writes a file of its own, or a member of an archive. */
 async function writeTensor(
   path: string,
   body: (write: WriteChunk) => Promise<void>,

@@ -20,7 +20,6 @@ const END_BYTES = 22;
 /** Bytes of the directory's entry, its name aside. */
 const DIRECTORY_ENTRY_BYTES = 46;
 
-/** Bytes that are copied at once. */
 const PIECE = 4 << 20;
 
 /** As NumPy: the same tensors make the same bytes on every day. */
@@ -28,7 +27,6 @@ const DAY = new Date(1980, 0, 1);
 
 const encoder = new TextEncoder();
 
-/** A file that is to be in an archive. */
 interface Sized {
   readonly name: string;
   readonly compressedSize: number;
@@ -137,7 +135,6 @@ export async function proveMemberSize(
   refuseLarge(file, [...others(there, member), added], there?.comment);
 }
 
-/** An archive that is there. */
 interface ThereArchive extends Disposable {
   readonly bytes: ByteSource;
   readonly members: ReadonlyMap<string, ZipEntry>;
@@ -191,9 +188,7 @@ function refuseLarge(path: string, members: readonly Sized[], { length = 0 } = {
   }
 }
 
-/** An archive that is being written. */
 interface ArchiveWriter {
-  /** Writes a file from front to back; its bytes. */
   add(name: string, body: (write: WriteChunk) => Promise<void>): Promise<number>;
   /** Writes a file as it lies in another archive. */
   copy(entry: ZipEntry, packed: ByteSource): Promise<void>;

@@ -16,7 +16,6 @@ import { type LiveColumn, type RowOrder, sortRows } from "./table.ts";
 
 /** A case as a table shows it: a check may know more of it than its record says. */
 export type ShownCase = ReadCase & {
-  /** Why it is less exact than a baseline, where it is. */
   readonly regressed?: string | undefined;
 };
 
@@ -106,7 +105,6 @@ export function noiseOf({ time_ms: time }: ReadCase): number | null {
   return (time.mad ?? medianAbsoluteDeviation(time.samples)) / time.median;
 }
 
-/** GB/s where every tensor is moved once. */
 function bandwidthOf(record: ReadCase): number | null {
   const { bytes } = caseFigures(record);
   const { time_ms: time } = record;

@@ -5,10 +5,8 @@ import type { ReadCase } from "./record_schema.ts";
 
 /** What follows from a case's problem; `null` where that cannot be parsed. */
 export interface CaseFigures {
-  /** The case's short name. */
   readonly label: string;
   readonly batch: number;
-  /** Of the direct algorithm. */
   readonly flops: number | null;
   /** Least bytes moved: every tensor once. */
   readonly bytes: number | null;

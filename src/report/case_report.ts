@@ -83,7 +83,6 @@ export function caseReport(record: CaseRecord): string {
   return lines.map(([label, text]) => `${label.padEnd(12)}${text}`).join("\n");
 }
 
-/** How the batch was cut, and how fast it went through. */
 function streamLines(stream: StreamRecord): [string, string][] {
   const { images, chunks, checked_chunks, bytes, seconds, host_bytes } = stream;
   return [
@@ -100,7 +99,6 @@ function streamLines(stream: StreamRecord): [string, string][] {
   ];
 }
 
-/** What the projection of the whole result says, and what it cost. */
 function projectionLines(projection: ProjectionRecord): [string, string][] {
   const { places, members, masked, activated } = projection;
   const exact = projection.limit === 0;
@@ -158,7 +156,6 @@ function mareLine({ mare, median_rel }: AccuracyRecord): string {
     : `${mean} (median ${median})`;
 }
 
-/** The verdict with its reason. */
 function verdictLine({ verdict, message }: CaseRecord): string {
   const word = verdictWord(verdict);
   return message === undefined ? word : `${word}: ${message}`;

@@ -18,15 +18,12 @@ export type ComingCase =
 
 /** How a table of cases looks. */
 export interface CaseTableOptions {
-  /** What suits the cases, and fits, where absent. */
   readonly columns?: readonly CaseColumnName[] | undefined;
   /** Whether all columns that suit the cases are shown whole, kernels' names among them, whatever room there is. */
   readonly wide?: boolean | undefined;
-  /** Characters in a line of the terminal; undefined where there is none. */
   readonly room?: number | undefined;
   /** Of the device that a record is of; those that are known of it by name where absent. */
   readonly ceilings?: ((record: ReadCase) => Ceilings) | undefined;
-  /** What becomes of words that say how a case came out. */
   readonly paint?: ((text: string) => string) | undefined;
   /** Whether a row says below itself why its case did not pass; it does where absent. */
   readonly reasons?: boolean | undefined;
@@ -88,16 +85,12 @@ function usualColumns(coming: readonly ComingCase[], ceilings: Ceilings): CaseCo
   ];
 }
 
-/** Characters in a line of a table where no terminal says how many there are. */
 const USUAL_ROOM = 100;
 /** What `auto` may take beyond the width that its column begins with. */
 const AUTO_TAKES = 8;
-/** Columns that go first where not all fit; layouts only where all are the same. */
 const SPARED = ["workspace", "bound", "gbs", "bandwidth", "layout", "noise", "peak"] as const;
-/** Columns that go after them. */
 const SPARED_LAST = ["mare", "gflops"] as const;
 
-/** Of the usual columns as many as fit, without kernels. */
 function fittingColumns(
   usual: readonly CaseColumnName[],
   coming: readonly ComingCase[],
@@ -121,7 +114,6 @@ function fittingColumns(
   return names;
 }
 
-/** A column with its width as far as it is known. */
 function columnOf(name: CaseColumnName, coming: readonly ComingCase[]): LiveColumn {
   return { ...CASE_COLUMNS[name], ...widthOf(name, coming) };
 }

@@ -20,7 +20,6 @@ import {
 export interface ComparedCase extends CasePair {
   readonly speed: SpeedChange;
   readonly accuracy: AccuracyChange;
-  /** Whether it is slower by more than the threshold. */
   readonly regression: boolean;
 }
 
@@ -51,7 +50,6 @@ export interface Comparison {
   readonly wrong: readonly ReadCase[];
   readonly onlyBase: readonly ReadCase[];
   readonly onlyNext: readonly ReadCase[];
-  /** Every record that is compared with none, and why. */
   readonly uncompared: readonly Uncompared[];
   /** How many of each side are not, and why: a line a side. */
   readonly uncomparedLines: readonly string[];

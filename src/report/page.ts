@@ -19,18 +19,14 @@ import type { Column } from "./table.ts";
 /** What {@linkcode reportPage} may be told. */
 export interface PageOptions {
   readonly title: string;
-  /** Names of the files that the records are of. */
   readonly sources: readonly string[];
-  /** Provider that speed-ups are over; the peers where absent. */
   readonly baseline?: string;
   readonly ceilings: Ceilings;
 }
 
-/** Charts below a heading. */
 interface Section {
   readonly title: string;
   readonly charts: readonly Chart[];
-  /** Colours and signs, as HTML. */
   readonly key: string;
   /** What is true of all its charts. */
   readonly note?: string;
@@ -54,10 +50,8 @@ const PAGE_COLUMNS: readonly CaseColumnName[] = [
   "bound",
   "kernel",
 ];
-/** What error bars are. */
 const NOISE = "Lines: where it lies for the noise of the samples, their median and " +
   `${NOISE_MADS} median absolute deviations on both sides.`;
-/** So many cases are shown without a click. */
 const SHOWN_CASES = 30;
 
 /** One self-contained HTML page: charts as inline SVG, no scripts, nothing loaded. */
@@ -194,7 +188,6 @@ function precisionTable(precisions: Precisions): string {
     `${table(columns, [usual, ...rows])}\n</details>`;
 }
 
-/** A heading that addresses may point at. */
 function heading(title: string): string {
   return `<h2 id="${title.toLowerCase().replaceAll(" ", "-")}">${text(title)}</h2>`;
 }
@@ -207,7 +200,6 @@ function summary(cases: readonly ReadCase[], { sources }: PageOptions): string {
     `From ${sources.map((name) => `<code>${text(name)}</code>`).join(", ")}.</p>`;
 }
 
-/** How the records came about: who measured what, and on what. */
 function measured(cases: readonly ReadCase[], environments: readonly ReadEnvironment[]): string {
   const { providers, rows } = conditionRows(cases);
   const lines = environmentLines(environments);
@@ -393,7 +385,6 @@ export function conditionRows(
   };
 }
 
-/** Different values, the first few by name. */
 function listed(cases: readonly ReadCase[], of: (record: ReadCase) => string): string {
   const all = [...new Set(cases.map(of))].filter((one) => one !== "");
   if (all.length === 0) return UNSAID;
@@ -401,7 +392,6 @@ function listed(cases: readonly ReadCase[], of: (record: ReadCase) => string): s
   return all.slice(0, 5).join(", ") + more;
 }
 
-/** Different values and how many have each. */
 function counted(cases: readonly ReadCase[], of: (record: ReadCase) => string): string {
   const all = [...Map.groupBy(cases, of)].filter(([one]) => one !== "");
   if (all.length === 0) return UNSAID;

@@ -21,9 +21,7 @@ export interface Pairing {
   /** What has no like on the other side, with what it differs in. */
   readonly onlyBase: readonly ReadCase[];
   readonly onlyNext: readonly ReadCase[];
-  /** Every record that is in no pair, and why. */
   readonly uncompared: readonly Uncompared[];
-  /** Records that a later one of the same case took the place of. */
   readonly replaced: number;
 }
 
@@ -69,12 +67,10 @@ function oneProviderEach(...sides: readonly (readonly ReadCase[])[]): boolean {
   return sides.every((side) => new Set(side.map(({ provider }) => provider)).size === 1);
 }
 
-/** A record as if nobody had made it. */
 function anyone(record: ReadCase): ReadCase {
   return { ...record, provider: "" };
 }
 
-/** The records of a side that are in no pair, and why. */
 function uncomparedOf(
   side: Uncompared["side"],
   own: readonly ReadCase[],

@@ -16,7 +16,6 @@ export interface PrecisionSeries {
   readonly name: string;
   readonly provider: string;
   readonly precision: string;
-  /** The fastest checked record of each case. */
   readonly cases: ReadonlyMap<string, SpeedAndError>;
   /** Of them the geometric mean of the rates and the median error. */
   readonly usual: SpeedAndError;
@@ -25,7 +24,6 @@ export interface PrecisionSeries {
 /** Precisions side by side, of one kind of problem and data. */
 export interface Precisions {
   readonly facet: string;
-  /** Short names of the cases, by key. */
   readonly labels: ReadonlyMap<string, string>;
   /** Whether all series have all cases; where no case is common to all, each has its own. */
   readonly shared: boolean;
@@ -97,7 +95,6 @@ function errorOf({ record }: Point): number | null {
   return record.accuracy?.rel_l2 ?? null;
 }
 
-/** The problem, whatever its precision. */
 function keyOf({ record }: Point): string {
   return [canonicalProblem(record), record.op, record.epilogue ?? ""].join("|");
 }

@@ -13,7 +13,6 @@ export interface SpeedChange {
   readonly speedup: number | null;
   /** Two-sided probability of the rank test, where it was made. */
   readonly p: number | null;
-  /** Why the verdict is AMBIGUOUS. */
   readonly reason?: string;
 }
 
@@ -208,7 +207,6 @@ function approximateP(distance: number, n: number, m: number, ties: number): num
 
 /** A drop of less is within what runs differ by. */
 const LEAST_DROP = 0.03;
-/** Fewer samples do not tell. */
 const FEWEST = 9;
 /** The probability below which halves of the samples are not of one distribution. */
 const HALVES_DIFFER = 0.02;

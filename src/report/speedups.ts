@@ -12,11 +12,9 @@ import {
 /** One case of two providers. */
 export interface CaseSpeedup {
   readonly label: string;
-  /** Throughput over the baseline's. */
   readonly ratio: number;
   /** Where the ratio lies for the noise of both; the ratio alone where one has no samples. */
   readonly noise: Interval;
-  /** By the rule of `wgconv compare`. */
   readonly change: Lowercase<SpeedVerdict>;
 }
 
@@ -99,5 +97,4 @@ export function makerOf({ provider, math }: Point["record"]): string {
   return math === undefined ? provider : `${provider} ${math}`;
 }
 
-/** That of `wgconv compare` unless told. */
 const USUAL_RULE = { threshold: USUAL_THRESHOLD, margin: USUAL_MARGIN };

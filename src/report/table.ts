@@ -92,7 +92,6 @@ export function textTable(
 
 /** A column of a table that is printed row by row. */
 export interface LiveColumn extends Column {
-  /** Characters of its widest cell, as far as that is known before. */
   readonly width?: number;
 }
 

@@ -48,7 +48,6 @@ export function fittingUnit(values: readonly number[], units: readonly Unit[]): 
 const MULTIPLES = [[1, 1.5, 2, 3, 4, 5, 6, 8], [1, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]];
 /** Share of an axis that a tick's label needs, with air. */
 const LABEL_ROOM = 0.1;
-/** Ticks that an axis has at least. */
 const LEAST_TICKS = 3;
 
 /** Round values within a range, for an axis of logarithms: three or more, however narrow it is, and none too near the next. */

@@ -2,7 +2,6 @@ import { axisNumber, logDomain, logTicks, tickedAxis } from "./axes.ts";
 import { byFacetOf, type Point } from "./points.ts";
 import { type Chart, colourScale, FIT } from "./theme.ts";
 
-/** A figure of accuracy; `null` where a record does not have it. */
 interface Figure {
   readonly name: string;
   readonly caption: string;
@@ -30,7 +29,6 @@ const FIGURES: readonly Figure[] = [
   },
 ];
 
-/** Bins of a decade. */
 const BINS = 8;
 
 /** How errors are spread over the cases: a histogram a figure and dtype. */

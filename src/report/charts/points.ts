@@ -6,7 +6,6 @@ import { type Interval, noiseInterval } from "../speed_change.ts";
 /** A case with what charts need of it. */
 export interface Point extends CaseFigures {
   readonly record: ReadCase;
-  /** Who made it and how. */
   readonly series: string;
   /** What stands in charts of its own: operation, dtype, device. */
   readonly facet: string;

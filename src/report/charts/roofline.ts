@@ -32,7 +32,6 @@ export function rooflineCharts(
   });
 }
 
-/** A right result: flops a byte, and GFLOP/s. */
 interface Dot {
   readonly x: number;
   readonly y: number;
@@ -47,7 +46,6 @@ interface RoofPoint {
   readonly text: string;
 }
 
-/** Dots, a colour a series and a shape an operation, below the ceilings. */
 function roofline(
   dots: readonly Dot[],
   all: readonly string[],

@@ -2,7 +2,6 @@ import { type CaseSpeedup, type Speedups, speedupText } from "../speedups.ts";
 import { axisNumber, logDomain, logTicks, tickedAxis } from "./axes.ts";
 import { type Chart, FIT } from "./theme.ts";
 
-/** Pixels of a row's dot. */
 const MARK_HEIGHT = 12;
 
 /** Colours of what is faster, slower, the same and in doubt; words beside them say so too. */
@@ -85,11 +84,9 @@ export function speedupChart({ provider, baseline, facet, cases }: Speedups): Ch
 
 /** Rows of a chart, one a case: each is as high as its label and its mark need, so that none touches another. */
 
-/** Characters of a line of a label. */
 const LINE = 24;
 /** Lines of a label; what is longer loses its middle. */
 const MOST_LINES = 4;
-/** Pixels of a line of a label, and between rows. */
 const LINE_HEIGHT = 12;
 const GAP = 6;
 
