@@ -64,9 +64,9 @@ const CHOICES: readonly (readonly [
   Partial<PlanRequest> & { readonly op?: Operation },
 ])[] = [
   ...OPERATIONS.flatMap((op) =>
-    (["direct", "implicit-gemm", "im2col"] as const).map((algorithm) =>
-      [`${op} ${algorithm} f16`, { op, algorithm, dtype: "f16" }] as const
-    )
+    (["direct", "implicit-gemm", "im2col"] as const)
+      .filter((algorithm) => algorithm !== "im2col" || op === "fwd")
+      .map((algorithm) => [`${op} ${algorithm} f16`, { op, algorithm, dtype: "f16" }] as const)
   ),
   ["fwd f16 to f32", { dtype: "f16", outDtype: "f32", splits: 2 }],
   ...OPERATIONS.map((op) =>

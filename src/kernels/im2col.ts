@@ -29,8 +29,6 @@ export interface ColumnMatrix {
   readonly channels: number;
   readonly batchStride: number;
   readonly channelStride: number;
-  /** What rows count fastest. */
-  readonly rowOrder: "channel" | "tap";
   /** Which side lies together in memory. */
   readonly inner: "columns" | "rows";
   /** Whether passes differ in the first image they read. */
@@ -60,10 +58,10 @@ export function im2colWorkgroups(matrix: ColumnMatrix): number {
 /** Four elements that a thread writes with one decomposition of their place, or by themselves. */
 function sharedVector(matrix: ColumnMatrix): "images" | "channels" | "none" {
   if (matrix.inner === "columns") return matrix.interleave === 4 ? "images" : "none";
-  const { channels, channelStride, batchStride, axes, rowOrder } = matrix;
+  const { channels, channelStride, batchStride, axes } = matrix;
   const fours = [channels, batchStride, ...axes.map((axis) => axis.sourceStride)]
     .every((elements) => elements % 4 === 0);
-  return rowOrder === "channel" && channelStride === 1 && fours ? "channels" : "none";
+  return channelStride === 1 && fours ? "channels" : "none";
 }
 
 /** Writes the matrix. Binds `source` and `matrix`; the parameter `first_image` is where a chunk begins. */
@@ -89,10 +87,9 @@ export function im2colKernel(
   const target = module.tensor("matrix", "write", 4, to, element, element);
   const size = (name: string, value: number) => module.size(name, value);
   const { rows, columns, leading, lines } = matrixExtents(matrix);
-  const name =
-    `im2col_${element}_${matrix.axes.length}d_${matrix.inner}_${matrix.rowOrder}_${shared}${
-      matrix.chunked ? "_chunk" : ""
-    }${splitTrait(from, to)}`;
+  const name = `im2col_${element}_${matrix.axes.length}d_${matrix.inner}_${shared}${
+    matrix.chunked ? "_chunk" : ""
+  }${splitTrait(from, to)}`;
   const batchStride = size("batch_stride", matrix.batchStride);
   const loads = shared === "channels"
     ? source.load("offset / 4u")
@@ -127,23 +124,19 @@ export function im2colKernel(
 
 /** Declares `offset` into the source and `inside`, of `group`, `row` and `column`. */
 function elementText(module: ModuleBuilder, matrix: ColumnMatrix, firstImage: number): string {
-  const { axes, interleave, rowOrder } = matrix;
+  const { axes, interleave } = matrix;
   const size = (name: string, value: number) => module.size(name, value);
   const sizes = axisSizes(module, "axis", axes);
   const all = axes.map((_, d) => d);
-  const { taps } = matrixExtents(matrix);
   const spots = size("spots", spotsOf({ places: axes.map(({ places }) => places) }));
   const channels = size("channels", matrix.channels);
   const first = matrix.chunked ? `${module.parameter("first_image", firstImage)} + ` : "";
-  const [channel, tap] = rowOrder === "channel"
-    ? [`row % ${channels}`, `row / ${channels}`]
-    : [`row / ${size("taps", taps)}`, `row % ${size("taps", taps)}`];
   const [image, spot] = interleave === 4
     ? [`column / 4u / ${spots} * 4u + column % 4u`, `column / 4u % ${spots}`]
     : [`column / ${spots}`, `column % ${spots}`];
   return [
-    `  let channel = ${channel};`,
-    `  let tap = ${tap};`,
+    `  let channel = row % ${channels};`,
+    `  let tap = row / ${channels};`,
     digitsText("tap", "tap_rest", axisDigits(all.map((d) => `tap${d}`), sizes.taps)),
     `  let image = ${first}${image};`,
     `  let spot = ${spot};`,

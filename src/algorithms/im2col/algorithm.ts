@@ -3,12 +3,13 @@ import type { Algorithm } from "../algorithm.ts";
 import { planIm2col } from "./plan.ts";
 import { im2colTime } from "./price.ts";
 
-/** Explicit matrices and a product. */
+/** An explicit matrix and a product, forward. */
 export const im2col: Algorithm = {
   name: "im2col",
   heeds: ["policy", "splits", "variant"],
   dtypes: FLOAT_DTYPES,
-  refuse: () => undefined,
-  price: (request) => request.problem.op === "fwd" ? im2colTime(request) : undefined,
+  refuse: ({ problem: { op } }) =>
+    op === "fwd" ? undefined : "it is forward only, implicit-gemm multiplies gradients",
+  price: im2colTime,
   plan: planIm2col,
 };

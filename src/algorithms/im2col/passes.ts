@@ -1,7 +1,4 @@
-import { elementsOf, elementsTrait, sumOf } from "../../elements/elements.ts";
-import type { Scalar } from "../../elements/scalar.ts";
-import { col2imKernel, col2imWorkgroups } from "../../kernels/col2im.ts";
-import { NO_STEPS } from "../../kernels/epilogue.ts";
+import { elementsTrait } from "../../elements/elements.ts";
 import {
   type ColumnMatrix,
   im2colKernel,
@@ -13,13 +10,13 @@ import { packedLoader } from "../../kernels/loaders/packed.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
-import { packFilterPass, productPass, type ProductTarget } from "../conv_product.ts";
+import { packFilterPass, productPass } from "../conv_product.ts";
 import type { Cut } from "../cut.ts";
 import { cutPasses, type ProductPart } from "../cut_passes.ts";
-import { pass, reducePass } from "../passes.ts";
+import { pass } from "../passes.ts";
 import type { Pass } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
-import { type problemBuffers, reduceShape, resultElements } from "../tensors.ts";
+import type { problemBuffers } from "../tensors.ts";
 import type { Im2colCut } from "./cut.ts";
 import { columnLoader, im2colFilter, type Im2colGeometry, loadVector } from "./geometry.ts";
 
@@ -31,13 +28,6 @@ export interface Im2colContext {
   readonly cut: Im2colCut;
   readonly tensors: ReturnType<typeof problemBuffers>;
   windows(images: number): ColumnMatrix;
-  gradient(images: number): ColumnMatrix;
-}
-
-/** What the matrix of windows holds: sums that col2im adds up, for backward-data. */
-export function windowScalar(request: PlanRequest): Scalar {
-  const elements = elementsOf(request);
-  return request.problem.op === "bwd-data" ? sumOf(elements) : elements.storage;
 }
 
 /** The pass that writes a matrix; none where it is empty. */
@@ -54,14 +44,10 @@ function matrixPass(
 }
 
 /** The workspace of a matrix: that of the first chunk, which no other exceeds. */
-function matrixBuffer(
-  { cut, tensors }: Im2colContext,
-  name: string,
-  matrix: (images: number) => ColumnMatrix,
-  element: Scalar,
-): number {
-  const elements = matrixElements(matrix(cut.chunks[0]!.images));
-  return tensors.buffers.add(name, "workspace", elements, element);
+function matrixBuffer({ cut, tensors, windows }: Im2colContext): number {
+  const { buffers, elements: { storage } } = tensors;
+  const elements = matrixElements(windows(cut.chunks[0]!.images));
+  return buffers.add("im2col matrix", "workspace", elements, storage);
 }
 
 /** The packed filter's buffer and pass. */
@@ -82,13 +68,13 @@ function beginAt({ cut }: Im2colContext, at: number, multiple: number) {
   return cut.chunks.length === 1 ? {} : { begin: { at, multiple } };
 }
 
-/** What the products of all operations share. */
-function common({ request, mode, cut, geometry, tensors }: Im2colContext, trait: string) {
+/** What the products of all chunks share. */
+function common({ request, mode, cut, geometry, tensors }: Im2colContext) {
   const { elements } = tensors;
   return {
-    name: `im2col_${request.problem.op.replace("-", "_")}_${elementsTrait(elements)}`,
+    name: `im2col_fwd_${elementsTrait(elements)}`,
     accumulate: elements.accumulate,
-    trait: `${geometry.inner}_v${loadVector(request)}${trait}`,
+    trait: `${geometry.inner}_v${loadVector(request)}`,
     mode,
     policy: cut.cut.policy,
     variant: request.variant,
@@ -113,7 +99,7 @@ function filterProduct(
   const b = module.tensor("matrix", "read", vector, buffers.split(buffer), storage, tile);
   return productPass(
     {
-      ...common(context, ""),
+      ...common(context),
       module,
       rows: shape.rows,
       columns,
@@ -123,7 +109,7 @@ function filterProduct(
         depth: shape.depth,
         tileDepth: policy.depth,
       }),
-      b: columnLoader(module, "b", b, matrix, policy),
+      b: columnLoader(module, b, matrix, policy),
       places: { packed, matrix: buffer, bias },
       operands: [packed, buffer],
       batches: request.problem.groups,
@@ -134,12 +120,12 @@ function filterProduct(
   );
 }
 
-/** Forward: the matrix of windows, then the filter times it; and how that is cut. */
-export function forward(context: Im2colContext): { passes: Pass[]; cut: Cut } {
+/** The matrix of windows, then the filter times it; and how that is cut. */
+export function im2colPasses(context: Im2colContext): { passes: Pass[]; cut: Cut } {
   const { request, mode, geometry, cut, tensors } = context;
   const { tensor, elements } = tensors;
   const filter = packedFilter(context);
-  const matrix = matrixBuffer(context, "im2col matrix", context.windows, windowScalar(request));
+  const matrix = matrixBuffer(context);
   const { output, outChannels, spots, interleave } = geometry;
   const stride = output[0]!;
   const target = {
@@ -189,127 +175,4 @@ export function forward(context: Im2colContext): { passes: Pass[]; cut: Cut } {
     passes: [...filter.passes, ...transform, main.product, ...main.sums],
     cut: main.cut,
   };
-}
-
-/** Backward-data: the filter times the gradient gives the matrix of windows, which col2im sums. */
-export function backwardData(context: Im2colContext): Pass[] {
-  const { request, mode, cut, tensors: { buffers, tensor, elements } } = context;
-  const { limits } = request;
-  const { storage } = elements;
-  const summed = windowScalar(request);
-  const filter = packedFilter(context);
-  const gradient = matrixBuffer(context, "gradient matrix", context.gradient, storage);
-  const matrix = matrixBuffer(context, "im2col matrix", context.windows, windowScalar(request));
-  return [
-    ...filter.passes,
-    ...cut.chunks.flatMap(({ first, images }) => {
-      const from = context.gradient(images);
-      const windows = context.windows(images);
-      const { leading, group, rows, columns } = matrixExtents(windows);
-      const target: ProductTarget = windows.inner === "columns"
-        ? {
-          buffer: matrix,
-          element: summed,
-          row: leading,
-          outer: 0,
-          inner: 1,
-          period: leading,
-          group,
-        }
-        : {
-          buffer: matrix,
-          element: summed,
-          row: 1,
-          outer: 0,
-          inner: leading,
-          period: columns,
-          group,
-        };
-      if (matrixElements(windows) === 0) return [];
-      const kernel = col2imKernel(
-        windows,
-        mode,
-        first,
-        buffers.split(matrix),
-        buffers.split(tensor.input),
-        { matrix: summed, result: elements.result },
-      );
-      const places = { matrix, result: tensor.input };
-      return [
-        ...matrixPass(context, from, first, { source: tensor.output, matrix: gradient }),
-        ...(rows === 0 ? [] : [
-          filterProduct(context, filter, from, gradient, {
-            splits: 1,
-            target,
-            epilogue: NO_STEPS,
-          }),
-        ]),
-        pass(kernel, buffers, places, col2imWorkgroups(windows), limits),
-      ];
-    }),
-  ];
-}
-
-/** Backward-filter: the gradient times the windows, both as matrices; chunks leave partial results. */
-export function backwardFilter(context: Im2colContext): Pass[] {
-  const { request, geometry, mode, cut, tensors } = context;
-  const { buffers, tensor, bias, elements: types } = tensors;
-  const { storage, tile } = types;
-  const { limits } = request;
-  const gradient = matrixBuffer(context, "gradient matrix", context.gradient, storage);
-  const matrix = matrixBuffer(context, "im2col matrix", context.windows, windowScalar(request));
-  const { filter, inChannels, outChannels, taps, rowOrder } = geometry;
-  const elements = resultElements(request.problem);
-  const partials = cut.partials > 1
-    ? buffers.add("partial results", "workspace", cut.partials * elements, sumOf(types))
-    : undefined;
-  const target = {
-    buffer: partials ?? tensor.filter,
-    element: partials === undefined ? types.result : sumOf(types),
-    row: filter[0]!,
-    group: outChannels * filter[0]!,
-    ...(rowOrder === "channel"
-      ? { period: inChannels, outer: filter.at(-1)!, inner: filter[1]! }
-      : { period: taps, outer: filter[1]!, inner: filter.at(-1)! }),
-    ...(partials === undefined ? {} : { split: elements }),
-  };
-  const vector = loadVector(request);
-  const products = cut.chunks.flatMap(({ first, images }, index) => {
-    const from = context.gradient(images);
-    const windows = context.windows(images);
-    const module = moduleBuilder(mode);
-    const a = module.tensor("gradient", "read", vector, buffers.split(gradient), storage, tile);
-    const b = module.tensor("matrix", "read", vector, buffers.split(matrix), storage, tile);
-    const { splits } = cut.cut;
-    const slot = splits * elements;
-    const product = productPass(
-      {
-        ...common(context, `_${rowOrder}`),
-        module,
-        rows: outChannels,
-        columns: taps * inChannels,
-        batches: request.problem.groups,
-        splits,
-        depth: matrixExtents(windows).columns,
-        a: columnLoader(module, "a", a, from, cut.cut.policy, true),
-        b: columnLoader(module, "b", b, windows, cut.cut.policy, true),
-        places: { gradient, matrix },
-        operands: [gradient, matrix],
-        target: { ...target, ...beginAt(context, index * slot, slot) },
-        epilogue: NO_STEPS,
-      },
-      buffers,
-      limits,
-    );
-    return [
-      ...matrixPass(context, from, first, { source: tensor.output, matrix: gradient }),
-      ...matrixPass(context, windows, first, { source: tensor.input, matrix }),
-      product,
-    ];
-  });
-  if (partials === undefined) return products;
-  const places = { partials, result: tensor.filter, bias };
-  const shape = reduceShape(request, cut.partials);
-  const epilogue = convEpilogue(request);
-  return [...products, reducePass(shape, mode, epilogue, buffers, places, limits, types.result)];
 }

@@ -16,22 +16,15 @@ import type { PlanRequest } from "../request.ts";
 import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
 import { cutIm2col, type Im2colNeeds } from "./cut.ts";
 import {
-  gradientMatrix,
   im2colFilter,
   type Im2colGeometry,
   im2colGeometry,
   matrixAccess,
   windowMatrix,
 } from "./geometry.ts";
-import {
-  backwardData,
-  backwardFilter,
-  forward,
-  type Im2colContext,
-  windowScalar,
-} from "./passes.ts";
+import { type Im2colContext, im2colPasses } from "./passes.ts";
 
-/** Plans im2col and a product: explicit matrices, in chunks of the batch where they exceed a limit. */
+/** Plans im2col and a product: an explicit matrix, in chunks of the batch where it exceeds a limit. */
 export function planIm2col(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const { problem } = request;
   const matrices = cutMatrices(request);
@@ -48,12 +41,8 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Planned<Plan> 
     cut,
     tensors,
     windows: (images) => windowMatrix(request, geometry, images, chunked),
-    gradient: (images) => gradientMatrix(request, geometry, images, chunked),
   };
-  const { passes, cut: used } = problem.op === "fwd" ? forward(context) : {
-    passes: problem.op === "bwd-data" ? backwardData(context) : backwardFilter(context),
-    cut: cut.cut,
-  };
+  const { passes, cut: used } = im2colPasses(context);
   const main = passes.find((one) => one.multiplications > 0) ?? passes.at(-1);
   const { cut: { policy }, chunks } = cut;
   const { rows, columns } = needs.product(chunks[0]!.images);
@@ -66,13 +55,10 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Planned<Plan> 
     algorithm: "im2col",
     passes: elements === 0 ? [] : passes,
     multiplications: passes.reduce((sum, one) => sum + one.multiplications, 0),
-    // Backward-data sums the products of each tap before col2im adds the taps.
-    arithmetic: problem.op === "bwd-data"
-      ? { chain: problem.outChannels / problem.groups }
-      : cutArithmetic(
-        { ...used, splits: used.splits * chunks.length },
-        needs.product(problem.batch).steps(policy),
-      ),
+    arithmetic: cutArithmetic(
+      { ...used, splits: used.splits * chunks.length },
+      needs.product(problem.batch).steps(policy),
+    ),
     notes: [
       `explicit matrices${chunked ? `, in ${chunks.length} chunks of the batch` : ""}`,
       ...cutNotes(used, tiles, request),
@@ -91,45 +77,26 @@ export function cutMatrices(request: PlanRequest) {
   });
 }
 
-/** Bytes and product of a chunk, by operation. */
+/** Bytes and product of a chunk. */
 function needsOf(request: PlanRequest, geometry: Im2colGeometry): Im2colNeeds {
-  const { problem } = request;
+  const { problem, variant } = request;
   const windows = (images: number) => windowMatrix(request, geometry, images, false);
-  const gradient = (images: number) => gradientMatrix(request, geometry, images, false);
-  const filterBytes: Im2colNeeds["fixedBytes"] = (policy) =>
-    operandBytes(request) * packedElements(im2colFilter(request, geometry, policy));
   const { inChannels, outChannels, taps, spots } = geometry;
-  const batches = problem.groups;
-  const elements = resultElements(problem);
-  const value = elementsOf(request).tile;
-  const packed = { along: "place", vector: 4, value } as const;
-  const { op } = problem;
+  const { storage, tile: value } = elementsOf(request);
   return {
     multiple: geometry.interleave,
-    summed: op === "bwd-filter",
-    splittable: op !== "bwd-data",
-    bytes: (images) => [
-      scalarBytes(windowScalar(request)) * matrixElements(windows(images)),
-      ...(op === "fwd" ? [] : [operandBytes(request) * matrixElements(gradient(images))]),
-    ],
-    fixedBytes: (policy) => op === "bwd-filter" ? 0 : filterBytes(policy),
-    product(images) {
-      const columns = images * spots;
-      const depths = { "fwd": taps * inChannels, "bwd-data": outChannels, "bwd-filter": columns };
-      return {
-        batches,
-        elements,
-        streams: op === "fwd" && streamsOf(request),
-        rows: op === "bwd-data" ? taps * inChannels : outChannels,
-        columns: op === "bwd-filter" ? taps * inChannels : columns,
-        ...stepsOf(() => depths[op], request.variant),
-        a: op === "bwd-filter" ? matrixAccess(gradient(images), value, true) : packed,
-        b: op === "fwd"
-          ? matrixAccess(windows(images), value)
-          : op === "bwd-data"
-          ? matrixAccess(gradient(images), value)
-          : matrixAccess(windows(images), value, true),
-      };
-    },
+    bytes: (images) => scalarBytes(storage) * matrixElements(windows(images)),
+    fixedBytes: (policy) =>
+      operandBytes(request) * packedElements(im2colFilter(request, geometry, policy)),
+    product: (images) => ({
+      batches: problem.groups,
+      elements: resultElements(problem),
+      streams: streamsOf(request),
+      rows: outChannels,
+      columns: images * spots,
+      ...stepsOf(() => taps * inChannels, variant),
+      a: { along: "place", vector: 4, value },
+      b: matrixAccess(windows(images), value),
+    }),
   };
 }

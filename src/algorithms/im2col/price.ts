@@ -6,7 +6,7 @@ import type { PlanRequest } from "../request.ts";
 import { im2colFilter, windowMatrix } from "./geometry.ts";
 import { cutMatrices } from "./plan.ts";
 
-/** Microseconds of im2col, forward: the filter, matrices and their product, in chunks where there are several. */
+/** Microseconds of im2col: the filter, matrices and their product, in chunks where there are several. */
 export function im2colTime(request: PlanRequest): Planned<number> {
   const device = deviceOf(request);
   const matrices = cutMatrices(request);

@@ -3,13 +3,12 @@ import { join } from "node:path";
 import { readSuite } from "../../bench/suite_files.ts";
 import { matrixElements } from "../../kernels/im2col.ts";
 import { windowElements } from "../../kernels/im2win.ts";
-import { type ConvProblem, convProblem, OPERATIONS } from "../../problem/conv_problem.ts";
+import { type ConvProblem, convProblem } from "../../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import { im2colGeometry, windowMatrix } from "../im2col/geometry.ts";
 import { planMemory } from "../memory.ts";
-import { DEFAULT_LIMITS } from "../plan.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -125,18 +124,15 @@ Deno.test("the fourth layer is cut into chunks that the device can hold", () => 
 
 Deno.test("a limit of the workspace makes chunks, and is refused where one is too much", () => {
   const layer = LAYERS.find(({ name }) => name === "cv9")!;
-  for (const op of OPERATIONS) {
-    for (const algorithm of ["im2col", "im2win", "im2win-fused", "implicit-gemm"] as const) {
-      if (op !== "fwd" && /win/.test(algorithm)) continue;
-      const maxWorkspaceBytes = 64e6;
-      const plan = planConv(request({ ...layer, op }, { algorithm, maxWorkspaceBytes }));
-      assert.ok(plan.workspaceBytes <= maxWorkspaceBytes, `${algorithm} ${plan.workspaceBytes}`);
-    }
-    assert.throws(
-      () => planConv(request({ ...layer, op }, { algorithm: "im2col", maxWorkspaceBytes: 1000 })),
-      /^RangeError: Cannot plan: im2col takes at least \d+ bytes of workspace, at most 1000 are/,
-    );
+  for (const algorithm of ["im2col", "im2win", "im2win-fused", "implicit-gemm"] as const) {
+    const maxWorkspaceBytes = 64e6;
+    const plan = planConv(request(layer, { algorithm, maxWorkspaceBytes }));
+    assert.ok(plan.workspaceBytes <= maxWorkspaceBytes, `${algorithm} ${plan.workspaceBytes}`);
   }
+  assert.throws(
+    () => planConv(request(layer, { algorithm: "im2col", maxWorkspaceBytes: 1000 })),
+    /^RangeError: Cannot plan: im2col takes at least \d+ bytes of workspace, at most 1000 are/,
+  );
   assert.throws(
     () => planConv(request(layer, { maxWorkspaceBytes: 1000, algorithm: "im2win-fused" })),
     /^RangeError: Cannot plan: im2win-fused takes \d+ bytes of workspace, at most 1000 are allowed/,
@@ -145,15 +141,9 @@ Deno.test("a limit of the workspace makes chunks, and is refused where one is to
 
 Deno.test("what they take at least is what a plan takes, in whole words", () => {
   for (const dtype of ["f32", "f16"] as const) {
-    for (
-      const [op, algorithm] of [["fwd", "im2win"], ["fwd", "im2col"], [
-        "bwd-data",
-        "im2col",
-      ]] as const
-    ) {
+    for (const algorithm of ["im2win", "im2col"] as const) {
       for (const inputSize of [[5, 7], [3, 3], [9, 4]] as const) {
         const problem = convProblem({
-          op,
           batch: 3,
           inChannels: 3,
           outChannels: 5,
@@ -167,7 +157,7 @@ Deno.test("what they take at least is what a plan takes, in whole words", () => 
         const least = Number(/at least (\d+) bytes/.exec(text)![1]);
         const plan = of(least);
         const taken = isRefusal(plan) ? plan.text : plan.workspaceBytes;
-        assert.ok(Number(taken) <= least, `${dtype} ${op} ${algorithm} ${inputSize}: ${taken}`);
+        assert.ok(Number(taken) <= least, `${dtype} ${algorithm} ${inputSize}: ${taken}`);
       }
     }
   }
@@ -209,62 +199,18 @@ Deno.test("whatever more workspace is allowed, what was planned with less is pla
     filterSize: [3, 3],
     paddingBegin: [1, 1],
   });
-  for (const op of OPERATIONS) {
-    for (const algorithm of ["im2col", "im2win"] as const) {
-      if (op !== "fwd" && algorithm === "im2win") continue;
-      let planned = 0;
-      for (let maxWorkspaceBytes = 1e5; maxWorkspaceBytes < 1e8; maxWorkspaceBytes *= 1.15) {
-        const asked = request({ ...problem, op }, { algorithm, maxWorkspaceBytes });
-        try {
-          assert.ok(planConv(asked).workspaceBytes <= maxWorkspaceBytes);
-          planned++;
-        } catch (error) {
-          if (!(error instanceof RangeError)) throw error;
-          assert.equal(planned, 0, `${op} ${algorithm} ${maxWorkspaceBytes}: ${error.message}`);
-        }
+  for (const algorithm of ["im2col", "im2win"] as const) {
+    let planned = 0;
+    for (let maxWorkspaceBytes = 1e5; maxWorkspaceBytes < 1e8; maxWorkspaceBytes *= 1.15) {
+      const asked = request(problem, { algorithm, maxWorkspaceBytes });
+      try {
+        assert.ok(planConv(asked).workspaceBytes <= maxWorkspaceBytes);
+        planned++;
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error;
+        assert.equal(planned, 0, `${algorithm} ${maxWorkspaceBytes}: ${error.message}`);
       }
-      assert.ok(planned > 20);
     }
+    assert.ok(planned > 20);
   }
-});
-
-Deno.test("im2win refuses the gradients by name", () => {
-  for (const op of ["bwd-data", "bwd-filter"] as const) {
-    for (const algorithm of ["im2win", "im2win-fused"] as const) {
-      assert.throws(
-        () => planConv(request({ ...LAYERS[0]!, op }, { algorithm })),
-        new RegExp(`^RangeError: Cannot plan: ${algorithm} does not support this problem: windows`),
-      );
-    }
-  }
-});
-
-Deno.test("least limits cut chunks smaller, and bind parts where four images exceed one", () => {
-  const problem = convProblem({
-    batch: 4,
-    inChannels: 64,
-    outChannels: 8,
-    inputSize: [448, 224],
-    filterSize: [3, 3],
-  });
-  for (const algorithm of ["im2col", "im2win"] as const) {
-    const limits = {
-      ...DEFAULT_LIMITS,
-      maxBufferSize: 2 ** 30,
-      maxStorageBuffersPerShaderStage: 10,
-    };
-    const plan = planConv(request(problem, { algorithm, limits }));
-    assert.ok(plan.passes.some(({ kernel }) => /_parts/.test(kernel.name)), algorithm);
-  }
-  const least = { limits: { ...DEFAULT_LIMITS, maxStorageBuffersPerShaderStage: 10 } };
-  for (const algorithm of ["im2col", "im2win"] as const) {
-    const single = planConv(request(problem, { ...least, algorithm }));
-    assert.ok(single.buffers.every(({ bytes }) => bytes <= DEFAULT_LIMITS.maxBufferSize));
-    assert.match(single.notes[0]!, /in 4 chunks of the batch$/);
-  }
-  const more = { ...problem, batch: 1, inputSize: [896, 448], outputSize: [894, 446] };
-  assert.throws(
-    () => planConv(request(more, least)),
-    /^UnsupportedError: Cannot plan: im2win takes a buffer of \d+ bytes for one image/,
-  );
 });

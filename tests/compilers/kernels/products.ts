@@ -67,6 +67,7 @@ export function implicitKernels(): Kernel[] {
     }
     for (const layout of LAYOUTS) {
       for (const algorithm of ["direct", "implicit-gemm", "im2col"] as const) {
+        if (algorithm === "im2col" && op !== "fwd") continue;
         for (const [dtype, outDtype] of [["f16", "f16"], ["f16", "f32"], ["f32", "f16"]] as const) {
           for (const splits of [1, 2]) {
             const half = { op, layout, algorithm, dtype, outDtype, splits } as const;
