@@ -36,12 +36,12 @@ Deno.test("files of bfloat16, and of its bits, compute as f32 of the same values
       assert.notDeepEqual(await result(commands("bits")[i]!, "z"), expected);
       const { code, stderr } = await wgconvHere([...command, "--as", "bf16"]);
       assert.equal(code, 2);
-      assert.match(stderr, /--as bf16 is of files of uint16, int16 and V2, .*f32\.npy is f32/);
+      assert.match(stderr, /--as bf16 reads files of uint16, int16 and V2, .*f32\.npy is f32/);
     }
     for (const made of [["conv", "--problem", "mb1ic1ih3oc1kh3"], ["gemm", "--size", "3,3,3"]]) {
       const { code, stderr } = await wgconvHere([...made, "--as", "bf16"]);
       assert.equal(code, 2);
-      assert.match(stderr, /: --as bf16 is of files of .*, there are none\n$/);
+      assert.match(stderr, /: --as bf16 reads files of .*, there are none\n$/);
     }
   } finally {
     await Deno.remove(folder, { recursive: true });

@@ -91,7 +91,7 @@ Deno.test("wgconv check --update writes the baseline and shows what changes", as
   assert.equal(worse.code, 1);
   assert.match(worse.stdout, /^regressed: (.*)\n {2}relative L2 error .* was .* in the baseline/);
   assert.ok(worse.stdout.includes(`regressed: ${one}\n`));
-  assert.match(worse.stdout, /^missing: .*n"c": the baseline has it, it did not run$/m);
+  assert.match(worse.stdout, /^missing: .*n"c": it is in the baseline, but did not run$/m);
   assert.match(worse.stdout, /: 1 new, 1 less exact than the baseline, 1 missing\n$/m);
   const rows = await wgconvHere([...args, "--columns", "problem,verdict,message"]);
   assert.equal(rows.code, 1);

@@ -32,7 +32,7 @@ Deno.test("usage errors exit 2 with one sentence and a suggestion", async () => 
     [["conv", "--layout", "nchww"], /did you mean "nchw"\?/],
     [["conv"], /^wgconv: Cannot convolve: fwd takes --input and --filter/],
     [["conv", "--problem", "ic1ih4oc1kh"], /at column 12\n {2}ic1ih4oc1kh\n {13}\^\n$/],
-    [["conv", "--problem", "ic1ih4oc1kh3", "--stride", "2"], /--problem says it all, --stride/],
+    [["conv", "--problem", "ic1ih4oc1kh3", "--stride", "2"], /--problem gives all sizes, --stride/],
     [["conv", "--input", "no.npy", "--filter", "no.npy"], /^wgconv: Cannot read no\.npy: /],
     [["bench"], /^wgconv: Cannot bench: no problem/],
     [["bench", "--suite", "none.txt"], /^wgconv: Cannot read none\.txt: there is no such file\n$/],
@@ -226,7 +226,7 @@ Deno.test("wgconv plan prints a plan, its JSON, its shaders, without a driver", 
   assert.equal(all.stderr, "");
   const large = await wgconvHere(["plan", "--problem", "mb128ic3ih224oc64kh3", "--all"]);
   assert.equal(large.code, 0);
-  assert.match(large.stderr, /^wgconv: note: these are the limits that every device has, /);
+  assert.match(large.stderr, /^wgconv: note: these are the limits that every device has; /);
   const small = await wgconvHere([...args, "--algorithm", "im2col", "--max-workspace", "16"]);
   assert.equal(small.code, 2);
   assert.match(small.stderr, /bytes of workspace, at most 16 are allowed/);

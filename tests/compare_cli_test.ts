@@ -117,7 +117,7 @@ Deno.test("wgconv compare takes a folder of shards for a run, and says what gave
   const found = await wgconvHere(["compare", `${path}/shards`, `${path}/new.jsonl`]);
   assert.equal(found.code, 0, found.stderr);
   assert.match(found.stdout, /^all +2 +1\.000 +2 +0 +0 +0$/m);
-  assert.match(found.stdout, /^1 record gave way to a later one of the same case$/m);
+  assert.match(found.stdout, /^1 record was replaced by a later one of the same case$/m);
   assert.match(found.stdout, /^only in the new run, not compared: fwd mb2.* f16 nchw/m);
 });
 
@@ -142,5 +142,5 @@ Deno.test("wgconv compare says how many cases it does not compare, and why, in e
   ]);
   const other = await compare([{}], [{}], "--provider", "wgconv,cudnn");
   assert.equal(other.code, 2);
-  assert.match(other.stderr, /no case of .*new.jsonl is of --provider "cudnn", it has "wgconv"\n$/);
+  assert.match(other.stderr, /no case of .*new.jsonl has --provider "cudnn", only "wgconv"\n$/);
 });

@@ -61,7 +61,7 @@ Deno.test("a new project imports mod.ts and web.ts by names of its own", async (
   assert.equal(ran, "1,1,4,4 true\n");
 });
 
-Deno.test("so does a project with a package.json, as docs/library.md says", async () => {
+Deno.test("so does a project with a package.json, as docs/guides/library.md says", async () => {
   const files = {
     "package.json": `{ "name": "other" }`,
     "deno.json": `{ "nodeModulesDir": "none" }`,

@@ -17,6 +17,6 @@ export function refuseUnusedAs(
   if (as === undefined || there.some((file) => fileDType(file) === as)) return;
   const types = [...new Set(there.map((file) => `${file.path} is ${fileDType(file)}`))].join(", ");
   throw new InputTypeError(
-    `${doing}: --as ${as} is of files of uint16, int16 and V2, ${types || "there are none"}`,
+    `${doing}: --as ${as} reads files of uint16, int16 and V2, ${types || "there are none"}`,
   );
 }

@@ -117,7 +117,7 @@ async function keptPath(device: CalibratedDevice, elsewhere: boolean): Promise<s
   const path = calibrationPath(device);
   if (path === undefined) {
     if (elsewhere) return undefined;
-    throw new InputTypeError("Cannot calibrate: there is no cache directory, give --output");
+    throw new InputTypeError("Cannot calibrate: there is no cache folder, give --output");
   }
   if (!elsewhere) return path;
   try {

@@ -36,7 +36,7 @@ export function keptCalibration(device: CalibratedDevice): Calibration | undefin
     const absent = [Deno.errors.NotFound, Deno.errors.NotADirectory];
     if (!absent.some((kind) => error instanceof kind)) {
       reporter("stderr").message(
-        `ignoring the calibration: ${oneSentence(error)}; wgconv calibrate measures anew`,
+        `ignoring the calibration: ${oneSentence(error)}; run wgconv calibrate again`,
       );
     }
     return undefined;
@@ -50,8 +50,8 @@ export function noteUncalibrated(device: CalibratedDevice & { readonly software:
     !isNews(device, cachePath("devices", `${fileName(device)}.noted`))
   ) return;
   reporter("stderr").message(
-    `wgconv: note: auto takes ${device.adapter} for an H200 until wgconv calibrate has measured it, ` +
-      "in about a minute",
+    `wgconv: note: auto treats ${device.adapter} as an H200; ` +
+      "wgconv calibrate measures it in about a minute",
   );
 }
 

@@ -44,12 +44,12 @@ export function timingNotes(cases: readonly ReadCase[], spread: number | undefin
   });
   const share = `${Number((100 * (spread ?? 0)).toPrecision(4))} %`;
   return [
-    ...(noisy.length === 0
-      ? []
-      : [`${noisy.length} of ${timed.length} cases did not reach ${share} of noise (--spread)`]),
+    ...(noisy.length === 0 ? [] : [
+      `${noisy.length} of ${timed.length} cases are noisy: samples vary by more than ${share}; add --runs, or close other programs`,
+    ]),
     ...(slower.length === 0 ? [] : [
-      `${slower.length} of ${timed.length} cases slowed down while they were timed, ` +
-      "by clocks that throttle or another program: " +
+      `${slower.length} of ${timed.length} cases slowed down during timing ` +
+      "(throttled clocks, or another program): " +
       slower.slice(0, NAMED).map(({ record: { op, problem, algorithm }, drop }) =>
         `${op} ${problem} ${algorithm} by ${(100 * drop).toFixed(1)} %`
       ).join(", ") + (slower.length > NAMED ? ", ..." : ""),

@@ -146,7 +146,10 @@ Deno.test("timingNotes() counts what did not settle and names what slowed down",
   const cases = [record(4, 1), record(8, 1.25, { time_ms: time })];
   assert.deepEqual(timingNotes(cases.slice(0, 1), 0.01), []);
   const [noisy, slower] = timingNotes(cases, 0.01);
-  assert.equal(noisy, "1 of 2 cases did not reach 1 % of noise (--spread)");
+  assert.equal(
+    noisy,
+    "1 of 2 cases are noisy: samples vary by more than 1 %; add --runs, or close other programs",
+  );
   assert.match(
     slower!,
     /^1 of 2 cases slowed down .*: fwd mb1ic4ih8oc8oh8kh3ph1 direct by 23\.1 %$/,

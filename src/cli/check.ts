@@ -244,7 +244,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       }
       const lost = updating ? [] : missing;
       for (const key of lost) {
-        const line = `missing: ${key}: the baseline has it, it did not run`;
+        const line = `missing: ${key}: it is in the baseline, but did not run`;
         out.message(line);
         sayFailed(line);
       }

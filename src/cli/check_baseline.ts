@@ -49,8 +49,8 @@ function baselineOf(text: string, path: string, options: BaselineOptions): Basel
   if (baseline.fill === fill && baseline.seed === seed) return baseline;
   if (update && force) return undefined;
   throw new InputTypeError(
-    `Cannot check: the baseline ${path} is of ${baseline.fill} data and seed ${baseline.seed}, ` +
-      `not of ${fill} data and seed ${seed}${update ? ", --force begins it anew" : ""}`,
+    `Cannot check: the baseline ${path} was made with ${baseline.fill} data and seed ${baseline.seed}, ` +
+      `not with ${fill} data and seed ${seed}${update ? ", --force replaces it" : ""}`,
   );
 }
 

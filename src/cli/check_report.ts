@@ -30,7 +30,7 @@ export function resultLines(
     printableMessage(`${status}: ${key}`),
     ...reasons.map((reason) => `  ${printableMessage(reason)}`),
     ...(worst.length === 0 ? [] : ["  worst elements:", ...worst.map((line) => `  ${line}`)]),
-    `  again: ${reproLine(record, backend)}`,
+    `  repeat: ${reproLine(record, backend)}`,
     ...(saved === undefined ? [] : [`  saved: ${saved}`]),
   ];
 }
@@ -94,13 +94,13 @@ export function junitCases(
     ...missing.map((key): JUnitCase => ({
       ...named(key),
       seconds: 0,
-      problem: { kind: "failure", message: "the baseline has it, it did not run" },
+      problem: { kind: "failure", message: "it is in the baseline, but did not run" },
     })),
   ];
 }
 
 const WORDS: Readonly<Record<CheckStatus, string>> = {
-  pass: "as exact as the baseline or the gate asks",
+  pass: "passed",
   new: "new",
   regressed: "less exact than the baseline",
   fail: "failed",

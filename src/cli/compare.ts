@@ -132,7 +132,7 @@ function only(
   if (own.length > 0) return own;
   const there = [...new Set(cases.map((record) => `"${record.provider}"`))].join(", ");
   throw new InputTypeError(
-    `Cannot compare: no case of ${path} is of --provider "${provider}", it has ${there}`,
+    `Cannot compare: no case of ${path} has --provider "${provider}", only ${there}`,
   );
 }
 

@@ -33,7 +33,9 @@ export function convCommand() {
         return await convFiles(many, options);
       }
       if (options.resume) {
-        throw new InputTypeError("Cannot resume: --resume is of many files, as in 'frames/*.npy'");
+        throw new InputTypeError(
+          "Cannot resume: --resume needs many files, as in --input 'frames/*.npy'",
+        );
       }
       const writes = commandWrites();
       using opened = await during("files", async () => {

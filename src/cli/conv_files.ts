@@ -208,7 +208,7 @@ function checkOptions(options: ProblemOptions): void {
     ];
     if (extra.length > 0) {
       throw new InputTypeError(
-        `Cannot convolve: --problem says it all, ${extra.join(", ")} must go`,
+        `Cannot convolve: --problem gives all sizes, ${extra.join(", ")} must go`,
       );
     }
     return;
@@ -217,7 +217,7 @@ function checkOptions(options: ProblemOptions): void {
   const extra = given.filter((name) => !needed.includes(name)).map((name) => FLAG[name]);
   if (given.length < 2 || extra.length > 0) {
     throw new InputTypeError(
-      `Cannot convolve: ${op} takes ${flags}, or --problem for made data` +
+      `Cannot convolve: ${op} takes ${flags}, or --problem for generated data` +
         (extra.length > 0 ? `; ${extra.join(", ")} must go` : ""),
     );
   }
@@ -230,7 +230,7 @@ function checkOptions(options: ProblemOptions): void {
     if (size === undefined || op === own) continue;
     throw new InputTypeError(
       `Cannot convolve: ${flag} ${size} says the size of the result of ${own}, ` +
-        `the files of ${op} say it all`,
+        `the files of ${op} determine it`,
     );
   }
   if (options.fill !== undefined) {

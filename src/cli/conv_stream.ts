@@ -44,7 +44,7 @@ export function computeConv(
   const subject = batchedSubject(asked);
   const fromFiles = subject.cut.every((role) => files[role] !== undefined);
   if (options.chunk !== undefined && !fromFiles) {
-    throw new InputTypeError("Cannot convolve: --chunk is of files, --problem must go without");
+    throw new InputTypeError("Cannot convolve: --chunk needs files, not --problem");
   }
   const { during = untimed } = computation;
   return withExecutor(computation, options, async (executor, job, show) => {
@@ -122,7 +122,7 @@ function refuseShortRuns(
   ];
   throw new InputRangeError(
     `Cannot read ${path} in chunks of ${images} images: ${runBytes} bytes of its innermost batch at a time, ` +
-      `expected ${LEAST_RUN}; wgconv tensor convert ${path} out.npy${options} mends it${then}`,
+      `expected ${LEAST_RUN}; wgconv tensor convert ${path} out.npy${options} rearranges it${then}`,
   );
 }
 

@@ -92,8 +92,8 @@ export function formatChoices(
     ]),
     ...(equal
       ? [
-        "  WebGPU cannot choose among equal ones: a process takes the first that it may open, so give each",
-        "  one of its own by the scheduler's device cgroups, a container or a mount namespace.",
+        "  WebGPU cannot choose among equal GPUs: a process takes the first that it may open. Give each",
+        "  process its own by the scheduler's device cgroups, a container or a mount namespace.",
       ]
       : []),
     "",

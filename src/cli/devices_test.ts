@@ -89,7 +89,7 @@ Deno.test("formatChoices() lists what --adapter chooses among, and says where it
     equal![3],
     "NVIDIA GPUs of this host: NVIDIA H200 (0000:18:00.0), NVIDIA H200 (0000:2a:00.0)",
   );
-  assert.match(equal!.slice(4).join(" "), /cannot choose among equal ones: .* device cgroups/);
+  assert.match(equal!.slice(4).join(" "), /cannot choose among equal GPUs: .* device cgroups/);
   assert.deepEqual(unlike!.slice(3), [
     "NVIDIA GPUs of this host: NVIDIA H200 (1), NVIDIA A2 (2)",
     "",

@@ -81,7 +81,7 @@ export function gemmCommand() {
 function refuseBesideSearch(
   { output, timings, policy, splits, flush, balance, device }: GemmOptions,
 ): void {
-  refuseOptions("Cannot search: it tries every cut and keeps no result", {
+  refuseOptions("Cannot search: it tries every way to cut the product and keeps no result", {
     output: output !== undefined,
     timings,
     policy: policy !== "auto",

@@ -43,14 +43,16 @@ export async function openGemm(options: GemmOptions): Promise<OpenedGemm> {
   if (options.size !== undefined) return madeSubject(options);
   if (options.a === undefined || options.b === undefined) {
     throw new InputTypeError(
-      `${DOING}: it takes --a and --b, or --size or --suite for made data`,
+      `${DOING}: it takes --a and --b, or --size or --suite for generated data`,
     );
   }
   if (options.fill !== undefined) {
     throw new InputTypeError(`${DOING}: --fill goes with --size, files have their own data`);
   }
   if (options.batch !== undefined) {
-    throw new InputTypeError(`${DOING}: --batch goes with --size, files have theirs in front`);
+    throw new InputTypeError(
+      `${DOING}: --batch goes with --size; in files the batch is the axes in front`,
+    );
   }
   for (const name of ["bias", "c", "residual"] as const) {
     if (options[name] === true) throw new InputTypeError(`${DOING}: --${name} names no file`);
@@ -203,7 +205,7 @@ function broadcastBatch(a: readonly number[], b: readonly number[]): number[] {
   if (!broadcastsTo(a, batch) || !broadcastsTo(b, batch)) {
     throw new InputRangeError(
       `${DOING}: A has a batch of [${a.join(", ")}], B of [${b.join(", ")}], ` +
-        "expected the same sizes, or 1 where a matrix meets all of the other's",
+        "expected the same sizes, or 1, which is broadcast",
     );
   }
   return batch;

@@ -191,7 +191,7 @@ export function gemmPlanning(options: GemmOptions): Partial<Planning> {
   const { dtype, accumulate } = options;
   if (flush !== undefined && dtype !== "f16" && math !== "f16x3") {
     throw new InputTypeError(
-      `Cannot multiply: --flush is of f16 operands and of --math f16x3, these are ${dtype}`,
+      `Cannot multiply: --flush applies to f16 operands and to --math f16x3, these are ${dtype}`,
     );
   }
   const variant = variantOption(options, { dtypes: [dtype], accumulate, product: true });

@@ -39,6 +39,8 @@ function decode(bytes: Uint8Array, path: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
-    throw new InputSyntaxError(`Cannot write ${path}: what is there is no text, and would be lost`);
+    throw new InputSyntaxError(
+      `Cannot write ${path}: it holds something other than text, which would be lost`,
+    );
   }
 }

@@ -54,7 +54,7 @@ function refuseEnding({ option, path = "-", kind, endings }: Output): void {
   if (!OTHER_KINDS.includes(ending) || suit.includes(ending)) return;
   const names = suit.map((one) => file.slice(0, -ending.length) + one).join(" or ");
   throw new InputTypeError(
-    `Cannot write ${path}: what ${option} gets is no ${ending} file, name it ${names}`,
+    `Cannot write ${path}: ${option} does not write a ${ending} file, name it ${names}`,
   );
 }
 

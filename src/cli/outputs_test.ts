@@ -87,7 +87,7 @@ Deno.test("proveOutputs() refuses names that say another kind of file", async ()
     for (const name of ["a.png", "a.PNG", "a.npy", "a.npz:p", "a.html", "a.jpeg"]) {
       await assert.rejects(
         prove(kind, name),
-        /: what --output gets is no \.\w+ file, name it .*a\.(txt|jsonl)$/,
+        /: --output does not write a \.\w+ file, name it .*a\.(txt|jsonl)$/,
       );
     }
   }

@@ -70,11 +70,11 @@ export function planCommand() {
     .action(async (options, { args }) => {
       refuseWords("Cannot plan", args, operandFlags(options.op));
       if (options.device !== "gpu") {
-        refuseOptions("Cannot plan: a tuning is of --device gpu", { tuning: options.tuning });
+        refuseOptions("Cannot plan: --tuning needs --device gpu", { tuning: options.tuning });
       }
       if (options.json && options.wgsl) {
         throw new InputTypeError(
-          "Cannot plan: --wgsl prints shaders, which are no JSON; one must go",
+          "Cannot plan: --wgsl prints shaders, not JSON; one must go",
         );
       }
       using subject = await openPlanned(options);
@@ -131,8 +131,8 @@ async function openPlanned(options: ProblemOptions): Promise<OpenedConv> {
 function noteLimits({ limits }: Pick<PlanRequest, "limits">): void {
   if (limits !== DEFAULT_LIMITS) return;
   reporter("stderr").line(
-    "wgconv: note: these are the limits that every device has, --device gpu takes this machine's " +
-      "and --limits those of a file",
+    "wgconv: note: these are the limits that every device has; --device gpu takes this machine's, " +
+      "--limits those of a file",
   );
 }
 
@@ -181,13 +181,11 @@ function predictedOn(
   const named = deviceText(of);
   if (deviceModel !== undefined) return named;
   if (device !== "gpu") {
-    return `${named} (no device was asked for: --device gpu takes this machine's, --device-model a file's)`;
+    return `${named} (the default; --device gpu plans for this machine)`;
   }
   return model !== undefined || of.software || adapter.includes(of.name)
     ? named
-    : `${named} (${
-      printableCell(adapter)
-    } is taken for one until wgconv calibrate has measured it)`;
+    : `${named} (${printableCell(adapter)} is treated as one; wgconv calibrate measures it)`;
 }
 
 interface ThisDevice {

@@ -44,7 +44,9 @@ export function openRecords(
   const { file, made, special } = openFile(target);
   try {
     if (special && options.resume) {
-      throw new InputTypeError(`Cannot resume: ${target} is no file, which would hold a run`);
+      throw new InputTypeError(
+        `Cannot resume: ${target} is not a file, so it holds no earlier run`,
+      );
     }
     const previous = special ? undefined : previousRun(file, target, options);
     return fileStream(target, file, { made, special, previous, writes });
@@ -107,7 +109,7 @@ function previousRun(
   const { size } = file.statSync();
   if (size === 0 || (force && !resume)) return undefined;
   if (!resume) {
-    const goOn = resume === undefined ? "" : "--resume goes on with it, ";
+    const goOn = resume === undefined ? "" : "--resume continues it, ";
     throw new InputTypeError(`Cannot write ${path}: it is not empty, ${goOn}--force overwrites it`);
   }
   return readPreviousRun(textBytesOf(file, path), path);

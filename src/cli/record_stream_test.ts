@@ -61,7 +61,7 @@ Deno.test("openRecords() refuses a file that is not empty, and says what may be 
       message: `Cannot write ${path}: it is not empty, --force overwrites it`,
     });
     assert.throws(() => open(path, { resume: false }), {
-      message: `Cannot write ${path}: it is not empty, --resume goes on with it, ` +
+      message: `Cannot write ${path}: it is not empty, --resume continues it, ` +
         "--force overwrites it",
     });
     assert.equal(Deno.readTextFileSync(path), LINE);

@@ -88,13 +88,13 @@ export async function reportSuite(
   if (shard !== undefined) groups = shardGroups(groups, shard);
   if (groups.length === 0) {
     throw new InputTypeError(
-      `Cannot bench: part ${shard!.index} of ${shard!.count} holds no case, ` +
+      `Cannot bench: part ${shard!.index} of ${shard!.count} has no case, ` +
         "there are fewer groups of cases than parts",
     );
   }
   const target = options.json ? "-" : options.jsonl;
   if (resume && (target === undefined || target === "-")) {
-    throw new InputTypeError("Cannot resume: --resume goes on with the file that --jsonl names");
+    throw new InputTypeError("Cannot resume: --resume continues the file that --jsonl names");
   }
   await proveOutputs([{ option: "--jsonl", path: target, kind: "records" }], { inputs, force });
   const writes = commandWrites();
@@ -143,8 +143,8 @@ export async function reportSuite(
   using _ = onInterrupt(() => {
     const left = `stopped, ${count - cases.length} of ${count} cases are left`;
     return target === undefined || target === "-"
-      ? `${left}; with --jsonl FILE a run can be gone on with (--resume)`
-      : `${left}; the same command line with --resume goes on`;
+      ? `${left}; with --jsonl FILE, --resume can continue a run`
+      : `${left}; add --resume to the same command to continue`;
   });
   const skipped = new Set<string>();
   const onSkip = (what: string, reason: string) => void skipped.add(`skipped: ${what}: ${reason}`);
@@ -162,7 +162,7 @@ export async function reportSuite(
   onEnd?.();
   if (cases.length === 0) {
     throw new InputTypeError(
-      "Cannot bench: nothing ran, what was asked for supports none of the problems",
+      "Cannot bench: nothing ran, the chosen algorithms support none of the problems",
     );
   }
   for (const line of networkTotals(cases)) out.line(line);

@@ -78,7 +78,7 @@ export function reportCommand() {
       const format = options.json ? "json" : options.format ?? formatOf(output);
       if (options.columns !== undefined && format !== "table" && format !== "markdown") {
         throw new InputTypeError(
-          `Cannot report: --columns is of tables and Markdown, ${format} has its own; one must go`,
+          `Cannot report: --columns applies to tables and Markdown, not to ${format}; one must go`,
         );
       }
       const suit = Object.keys(ENDINGS).filter((one) => ENDINGS[one] === format);
@@ -96,7 +96,7 @@ export function reportCommand() {
       }
       const { baseline, peakTflops, bandwidth } = options;
       if (baseline !== undefined && shown.every((one) => makerOf(one) !== baseline)) {
-        throw new InputRangeError(`Cannot report: no record is of the baseline "${baseline}"`);
+        throw new InputRangeError(`Cannot report: no record has the provider "${baseline}"`);
       }
       const records: RecordSet = { ...all, cases: shown };
       const report = await view(records, format, {
@@ -111,7 +111,7 @@ export function reportCommand() {
       await writeOutput(output, (write) => write(new TextEncoder().encode(report)));
       if (replaced > 0) {
         const said = replaced === 1 ? "1 record" : `${replaced} records`;
-        reporter("stderr").line(`${said} gave way to a later one of the same case`);
+        reporter("stderr").line(`replaced by later records of the same case: ${said}`);
       }
     });
 }

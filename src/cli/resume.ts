@@ -63,7 +63,7 @@ export function finishedIds({ cases }: PreviousRun): Set<string> {
 export function refuseOtherRun(previous: PreviousRun, now: RunIdentity): void {
   const differences = environmentDifferences(previous.environment, now);
   if (differences.length === 0) return;
-  throw new InputTypeError(`Cannot resume: the run is another one: ${differences.join("; ")}`);
+  throw new InputTypeError(`Cannot resume: the earlier run differs: ${differences.join("; ")}`);
 }
 
 /** What makes two runs' figures no part of one file: clauses such as `seed is 2, was 1`. */

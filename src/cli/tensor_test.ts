@@ -160,7 +160,7 @@ cliTest("bf16 is made, told, converted, kept and compared", async (dir) => {
     assert.deepEqual(await Deno.readFile(join(dir, "g.npy")), bytes);
   }
   await refused(/--as bf16 takes them as bfloat16\n$/, "info", "v.npy");
-  await refused(/--as bf16 is of files of uint16, int16 and V2, f.npy is f32\n$/, ...[
+  await refused(/--as bf16 reads files of uint16, int16 and V2, f.npy is f32\n$/, ...[
     ...["convert", "f.npy", "h.npy", "--as", "bf16"],
   ]);
 });

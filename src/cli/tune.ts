@@ -89,7 +89,7 @@ export function tuneCommand() {
       }
       const path = options.output ?? tuningPath();
       if (path === undefined) {
-        throw new InputTypeError("Cannot tune: there is no cache directory, --output says where");
+        throw new InputTypeError("Cannot tune: there is no cache folder, give --output");
       }
       const bench: BenchPlan = {
         problems,

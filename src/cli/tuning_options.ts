@@ -75,8 +75,8 @@ export function isOutdated({ notes }: Plan): boolean {
 /** Says for how many cases a tuning was outdated, where it was. */
 export function noteOutdated(tuning: Tuning | undefined, cases: number): void {
   if (tuning === undefined || cases === 0) return;
-  const what = cases === 1 ? "what it says of 1 case" : `what it says of ${cases} cases`;
+  const what = cases === 1 ? "the tuning of 1 case" : `the tuning of ${cases} cases`;
   reporter("stderr").message(
-    `ignoring ${what} in ${tuning.path}: the kernels have changed since, wgconv tune measures anew`,
+    `ignoring ${what} in ${tuning.path}: its kernels have changed, run wgconv tune again`,
   );
 }

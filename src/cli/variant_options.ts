@@ -62,12 +62,12 @@ export function variantOption(
   const variant = parseVariant(without, withs, asked);
   for (const name of without.filter((name) => !has.includes(name))) {
     reporter("stderr").line(
-      `wgconv: note: --without ${name} changes nothing, the tuned kernel has none`,
+      `wgconv: note: --without ${name} changes nothing, it is off by default`,
     );
   }
   for (const name of withs.filter((name) => !lacks.includes(name))) {
     reporter("stderr").line(
-      `wgconv: note: --with ${name} changes nothing, the tuned kernel has it`,
+      `wgconv: note: --with ${name} changes nothing, it is on by default`,
     );
   }
   if (product && variant?.outputLayout !== undefined) {

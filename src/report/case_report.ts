@@ -71,7 +71,7 @@ export function caseReport(record: CaseRecord): string {
       ["relative L2", relativeLine(accuracy)],
       [
         "group RMS",
-        `${significant(accuracy.group_rms)} times the typical of ` +
+        `${significant(accuracy.group_rms)} times the usual, ` +
         `${significant(accuracy.group_rms_limit)} allowed` +
         (accuracy.worst_group === null ? "" : ` (${accuracy.worst_group})`),
       ],
@@ -123,12 +123,14 @@ function projectionLines(projection: ProjectionRecord): [string, string][] {
       "",
       [
         exact
-          ? "sees any single wrong output"
-          : `sees single outputs off by ${significant(projection.size)} times their typical error`,
+          ? "this check detects any single wrong output"
+          : `this check detects one output that is wrong by ${
+            significant(projection.size)
+          } times the usual error`,
         ...(masked > 0
           ? [
             `${formatCount(projection.masked_checked)} of ${formatCount(masked)} outputs ` +
-            "beside NaN or infinite ones were compared singly",
+            "next to NaN or infinite ones were compared one by one",
           ]
           : []),
         ...(activated === undefined ? [] : [
@@ -144,7 +146,7 @@ function projectionLines(projection: ProjectionRecord): [string, string][] {
 function relativeLine({ rel_l2, rel_l2_limit }: AccuracyRecord): string {
   return Number.isFinite(rel_l2) && Number.isFinite(rel_l2_limit)
     ? `${formatError(rel_l2)} of ${formatError(rel_l2_limit)} allowed`
-    : "-: references are 0, the bound ratio and the RMS count";
+    : "-: the references are 0, see the bound ratio and the RMS";
 }
 
 /** MARE; where a few references near zero carry it the median stands first. */
@@ -152,7 +154,7 @@ function mareLine({ mare, median_rel }: AccuracyRecord): string {
   const [mean, median] = [formatError(mare), formatError(median_rel)];
   const skewed = mare !== null && median_rel !== null && mare > 100 * median_rel;
   return skewed
-    ? `median ${median}, mean ${mean}: references near zero carry the mean, the bound ratio counts`
+    ? `median ${median}, mean ${mean} (dominated by references near zero; see the bound ratio)`
     : `${mean} (median ${median})`;
 }
 

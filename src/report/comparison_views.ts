@@ -183,8 +183,8 @@ function remarks(comparison: Comparison): string[] {
     ...comparison.uncomparedLines,
     ...unmatched("base", onlyBase),
     ...unmatched("new run", onlyNext),
-    ...(replaced === 1 ? ["1 record gave way to a later one of the same case"] : []),
-    ...(replaced > 1 ? [`${replaced} records gave way to later ones of the same case`] : []),
+    ...(replaced === 1 ? ["1 record was replaced by a later one of the same case"] : []),
+    ...(replaced > 1 ? [`${replaced} records were replaced by later ones of the same case`] : []),
   ];
 }
 

@@ -50,8 +50,8 @@ const PAGE_COLUMNS: readonly CaseColumnName[] = [
   "bound",
   "kernel",
 ];
-const NOISE = "Lines: where it lies for the noise of the samples, their median and " +
-  `${NOISE_MADS} median absolute deviations on both sides.`;
+const NOISE = "Lines show the noise: the median of the samples plus and minus " +
+  `${NOISE_MADS} median absolute deviations.`;
 const SHOWN_CASES = 30;
 
 /** One self-contained HTML page: charts as inline SVG, no scripts, nothing loaded. */
@@ -73,7 +73,7 @@ export async function reportPage(records: RecordSet, options: PageOptions): Prom
     summary(cases, options),
     failures(cases),
     ...baselines.length > 0 && speedups.length === 0
-      ? [`<p>No case of another provider meets one of ${text(baselines.join(", "))}.</p>`]
+      ? [`<p>No case of another provider matches one of ${text(baselines.join(", "))}.</p>`]
       : [],
     ...sections.map((section) => figures(section, drawn)),
     precisionTables(precisionsOf(points)),
@@ -109,7 +109,7 @@ function sectionsOf(
   const key = seriesKey(series);
   const meanings: Readonly<Record<string, string>> = {
     same: `same: within ${100 * USUAL_MARGIN} % or the noise`,
-    ambiguous: "ambiguous: the samples do not tell",
+    ambiguous: "ambiguous: too noisy to tell",
   };
   const changes = Object.entries(CHANGE_COLOURS)
     .map(([change, colour]) => keyItem(meanings[change] ?? change, colour));

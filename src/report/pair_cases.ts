@@ -83,13 +83,13 @@ function uncomparedOf(
   const latest = new Set(kept);
   const alone = new Set(side === "base" ? onlyBase : onlyNext);
   const reasonOf = (record: ReadCase): string => {
-    if (!latest.has(record)) return "a later record is of the same case";
+    if (!latest.has(record)) return "a later record of the same case replaces it";
     if (alone.has(record)) return unlikeness(record, others);
-    if (by === "algorithm") return "another record of the same side is of the same case";
+    if (by === "algorithm") return "the same side has another record of the case";
     if (record.verdict === "fail") return "failed the check";
     return usableTime(record) === null
       ? "has no time"
-      : "another record of the same side is faster at the problem (--by best)";
+      : "the same side has a faster record of the problem (--by best)";
   };
   return own.filter((record) => !paired.has(record))
     .map((record) => ({ side, record, reason: reasonOf(record) }));

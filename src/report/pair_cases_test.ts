@@ -130,11 +130,11 @@ Deno.test("pairCases() gives the reason of every case that is in no pair, once",
   );
   const reasons = found.uncompared.filter(({ side }) => side === "base").map((one) => one.reason);
   assert.deepEqual(reasons.toSorted(), [
-    "a later record is of the same case",
-    "another record of the same side is of the same case",
+    "a later record of the same case replaces it",
     "the other side does not have the problem",
     "the other side has the problem in another layout",
     "the other side has the problem in another operation",
+    "the same side has another record of the case",
   ]);
   const failing = read({ verdict: "fail" }, { algorithm: "direct" }, {
     algorithm: "im2col",

@@ -127,7 +127,9 @@ export function precisionNote({ labels, shared, others, unchecked }: Precisions)
   return [
     shared
       ? `Over ${cases} that every series has${others > 0 ? `, ${others} more left out` : ""}.`
-      : "No case is common to all: each series is of its own cases.",
-    ...(unchecked.length === 0 ? [] : [`Without errors, and not here: ${unchecked.join(", ")}.`]),
+      : "No case is common to all series: each shows its own cases.",
+    ...(unchecked.length === 0
+      ? []
+      : [`Not shown, their records have no errors: ${unchecked.join(", ")}.`]),
   ].join(" ");
 }

@@ -49,7 +49,7 @@ Deno.test("precisionsOf() says where series share no case, and which have no err
   assert.deepEqual(found!.unchecked, ["wgconv f16"]);
   assert.equal(
     precisionNote(found!),
-    "No case is common to all: each series is of its own cases. Without errors, and not here: wgconv f16.",
+    "No case is common to all series: each shows its own cases. Not shown, their records have no errors: wgconv f16.",
   );
 });
 

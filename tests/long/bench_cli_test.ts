@@ -35,7 +35,7 @@ Deno.test("wgconv bench, killed in the middle, resumes and ends with the same ca
   assert.equal(changed.code, 2);
   assert.equal(
     changed.stderr,
-    "wgconv: Cannot resume: the run is another one: seed is 7, was 1; " +
+    "wgconv: Cannot resume: the earlier run differs: seed is 7, was 1; " +
       "--check is full, was auto\n",
   );
   const resumed = await wgconv([...args, "--resume"]);
@@ -159,7 +159,7 @@ Deno.test("wgconv bench: --match and --shard choose cases, parts add up, nothing
   assert.match(none.stderr, /^wgconv: Cannot bench: \/kh5\/ matches none of 4 problems/);
   const empty = await run("empty", ["--shard", "9/9"]);
   assert.equal(empty.code, 2);
-  assert.match(empty.stderr, /part 9 of 9 holds no case/);
+  assert.match(empty.stderr, /part 9 of 9 has no case/);
   const other = await run("other", ["--algorithm", "winrs"], "fwd");
   assert.equal(other.code, 2);
   assert.match(other.stderr, /^skipped: winrs: .*\nwgconv: Cannot bench: nothing ran, what was /);

@@ -47,7 +47,7 @@ Deno.test("wgconv calibrate keeps a model that auto goes by, and says where", as
     const damaged = await algorithmOf();
     assert.match(
       damaged.note,
-      /^ignoring the calibration: Cannot read .*\.json: it is no calibration; wgconv calibrate measures anew\n$/,
+      /^ignoring the calibration: Cannot read .*\.json: it is no calibration; run wgconv calibrate again\n$/,
     );
   } finally {
     await Deno.remove(cache, { recursive: true });

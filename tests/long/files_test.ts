@@ -53,7 +53,7 @@ Deno.test("without a driver no file of records is emptied or made", async () => 
     const refused = await wgconv(command, { env: NO_DRIVER });
     assert.equal(refused.code, 2);
     const resumable = command[0] === "bench" || command[1] === "--suite";
-    const resume = resumable ? "--resume goes on with it, " : "";
+    const resume = resumable ? "--resume continues it, " : "";
     assert.equal(
       refused.stderr,
       `wgconv: Cannot write ${path}: it is not empty, ${resume}--force overwrites it\n`,
@@ -207,7 +207,7 @@ Deno.test({
     assert.equal((await child.status).code, 130);
     assert.match(
       await said,
-      /^\nwgconv: stopped, \d+ of 36 cases are left; the same command line with --resume goes on\n$/,
+      /^\nwgconv: stopped, \d+ of 36 cases are left; add --resume to the same command to continue\n$/,
     );
     const [head, ...rows] = text.trimEnd().split("\n");
     assert.match(

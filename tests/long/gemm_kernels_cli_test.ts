@@ -13,8 +13,8 @@ Deno.test("wgconv says which optimisations the tuned kernel has not, or has", as
     assert.match(stdout, /_no_peel$/m);
     assert.equal(
       stderr,
-      "wgconv: note: --without double-buffer changes nothing, the tuned kernel has none\n" +
-        "wgconv: note: --with prefetch changes nothing, the tuned kernel has it\n",
+      "wgconv: note: --without double-buffer changes nothing, it is off by default\n" +
+        "wgconv: note: --with prefetch changes nothing, it is on by default\n",
     );
   }
 });

@@ -67,11 +67,11 @@ Deno.test("wgconv gemm --suite runs hot and cold in turn, in parts, and goes on 
   const refused = await run("cut", ...both);
   assert.match(
     refused.stderr,
-    /it is not empty, --resume goes on with it, --force overwrites it\n$/,
+    /it is not empty, --resume continues it, --force overwrites it\n$/,
   );
   const other = await run("cut", ...both, "--resume", "--policy", "tiny");
   assert.equal(other.code, 2);
-  assert.match(other.stderr, /the run is another one: --policy is tiny, was not given\n$/);
+  assert.match(other.stderr, /the earlier run differs: --policy is tiny, was not given\n$/);
   const activated = await run("cut", ...both, "--resume", "--activation", "relu");
   assert.match(activated.stderr, /^resuming: 6 of 6 cases are left\n/);
   await Deno.writeTextFile(at("cut"), `${lines.slice(0, 4).join("\n")}\n{"schema":1,"ki`);

@@ -113,7 +113,7 @@ Deno.test("a pattern that matches nothing, and outputs that collide or are input
   );
   const inside = ["--output", at("x/out")];
   await refused("x/**/*.npy", /: the next run would take it for an input, /, ...inside);
-  await refused("x/a.npy", /--resume is of many files/, "--resume", ...out);
+  await refused("x/a.npy", /--resume needs many files/, "--resume", ...out);
   await Deno.copyFile(at("x/a.npy"), at("x/a.npz"));
   await refused(
     "x/*",

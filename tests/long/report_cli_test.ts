@@ -100,7 +100,7 @@ Deno.test("wgconv report compares with the baseline that is asked for", async ()
   assert.doesNotMatch(alone.stdout, /Speed-up/);
   const none = await report(BOTH_OPS, "--format", "html", "--baseline", "miopen");
   assert.equal(none.code, 2);
-  assert.equal(none.stderr, 'wgconv: Cannot report: no record is of the baseline "miopen"\n');
+  assert.equal(none.stderr, 'wgconv: Cannot report: no record has the provider "miopen"\n');
 });
 
 Deno.test("wgconv report shows speed against error where there are several precisions", async () => {
@@ -111,7 +111,7 @@ Deno.test("wgconv report shows speed against error where there are several preci
   const { stdout } = await report([...ours, theirs, unchecked], "--format", "html");
   assert.match(stdout, /<h2 id="speed-against-error">/);
   assert.match(stdout, /<summary>Throughput and relative L2 error, convolutions, uniform01 data</);
-  assert.match(stdout, /Without errors, and not here: cudnn f16\./);
+  assert.match(stdout, /Not shown, their records have no errors: cudnn f16\./);
   assert.match(stdout, /<th class="n">wgconv f16<\/th><th class="n">cudnn tf32<\/th>/);
   assert.match(
     stdout,
@@ -138,5 +138,5 @@ Deno.test("wgconv report puts shards together and says what gave way", async () 
   const merged = await report([{ time_ms: timeOf(5) }, {}]);
   assert.equal(merged.stdout.trimEnd().split("\n").length, 2);
   assert.match(merged.stdout, /1\.000 ms/);
-  assert.match(merged.stderr, /^1 record gave way to a later one of the same case$/m);
+  assert.match(merged.stderr, /^replaced by later records of the same case: 1 record$/m);
 });

@@ -49,7 +49,7 @@ Deno.test("wgconv conv --chunk writes what conv writes, from files, archives and
   assert.equal(made.code, 2);
   assert.equal(
     made.stderr,
-    "wgconv: Cannot convolve: --chunk is of files, --problem must go without\n",
+    "wgconv: Cannot convolve: --chunk needs files, not --problem\n",
   );
 });
 
@@ -84,11 +84,11 @@ Deno.test("wgconv conv --chunk reads and writes long pieces where the batch lies
     } in chunks of 100 images: 400 bytes of its innermost batch at a time, ` +
     `expected 65536; wgconv tensor convert ${at(name)} out.npy`;
   await refused(
-    `${short("x.npy")} --from-layout chwn --to-layout nchw mends it, then --layout nchw ` +
+    `${short("x.npy")} --from-layout chwn --to-layout nchw rearranges it, then --layout nchw ` +
       "--filter-layout crsk",
     ...chwn,
   );
-  await refused(`${short("f.npy")} mends it`, ...fortran);
+  await refused(`${short("f.npy")} rearranges it`, ...fortran);
   // The commands that it names do what it says.
   const names = [at("x.npy"), at("out.npy")];
   const layouts = ["--from-layout", "chwn", "--to-layout", "nchw"];

@@ -51,8 +51,8 @@ Deno.test("wgconv tune measures what auto then takes, on its device and as long 
   await write({ kernels: ["what it was before"] });
   const outdated = await auto();
   assert.equal(outdated.algorithm, untuned.algorithm);
-  const changed = `ignoring what it says of 1 case in ${path}: the kernels have changed since, `;
-  assert.equal(outdated.stderr, `${changed}wgconv tune measures anew\n`);
+  const changed = `ignoring the tuning of 1 case in ${path}: its kernels have changed, `;
+  assert.equal(outdated.stderr, `${changed}run wgconv tune again\n`);
   const outdatedBench = await wgconv(["bench", PROBLEM, "--runs", "1", "--json"], { env });
   assert.ok(outdatedBench.stderr.includes(changed), outdatedBench.stderr);
   await write({ device: "Another GPU" });

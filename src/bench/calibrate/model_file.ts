@@ -71,7 +71,7 @@ export function readDeviceModel(path: string): DeviceModel {
     schema === GPU_SCHEMA && (model as { software?: unknown } | null)?.software === false;
   if (!known) {
     throw new InputTypeError(
-      `Cannot read ${path}: another version of wgconv wrote it, wgconv calibrate measures anew`,
+      `Cannot read ${path}: another version of wgconv wrote it, run wgconv calibrate again`,
     );
   }
   return parseDeviceModel(model, path);

@@ -25,7 +25,7 @@ export function rooflineCharts(
       title: `Roofline, ${dtype}`,
       caption: ceilingCaption(ceilings) +
         (beyond
-          ? " Above them: algorithms that need fewer flops than they are credited with, or matrix units."
+          ? " Above them: Winograd, which needs fewer flops than the direct algorithm, or matrix units."
           : ""),
       spec: roofline(dots, series, roofPoints(dots, ceilings)),
     }];
