@@ -1,4 +1,4 @@
-/** `deno task docs`: writes docs/commands.md, made of the commands' definitions. */
+/** docs/commands.md, made of the commands' definitions. */
 import {
   allCommands,
   type CommandNode,
@@ -8,8 +8,6 @@ import {
 import { GROUPS, orderedGroups } from "../src/cli/help_groups.ts";
 import { wholeProgram } from "../src/cli/program.ts";
 
-const PAGE = new URL("../docs/commands.md", import.meta.url);
-
 /** Options of every command, which the page says once. */
 const EVERYWHERE = ["--help", "--quiet", "--color"];
 
@@ -17,7 +15,8 @@ const EVERYWHERE = ["--help", "--quiet", "--color"];
 export async function commandsPage(): Promise<string> {
   const root = commandTree(await wholeProgram());
   const commands = allCommands(root)
-    .filter(({ path }) => path.length > 1 && path.at(-1) !== "help");
+    .filter(({ path, commands }) => path.length > 1 && commands.length === 0)
+    .filter(({ path }) => path.at(-1) !== "help");
   const general = root.options.filter(({ names }) => EVERYWHERE.includes(names.at(-1)!));
   const said = new Map<string, string>();
   return [
@@ -78,5 +77,3 @@ function items(options: readonly OptionNode[]): string {
 function item({ names, value, description }: OptionNode): string {
   return `- \`${names.join(", ")}${value === undefined ? "" : ` ${value.name}`}\`: ${description}`;
 }
-
-if (import.meta.main) await Deno.writeTextFile(PAGE, await commandsPage());

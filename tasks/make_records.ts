@@ -94,28 +94,89 @@ const ENVIRONMENT: Readonly<Record<string, string>> = {
   date: "ISO 8601",
 };
 
-type Schema = ReturnType<typeof toJsonSchema>;
+/** A part of a JSON Schema, as far as this page reads it. */
+interface Part {
+  type?: string;
+  const?: unknown;
+  enum?: unknown[];
+  description?: string;
+  anyOf?: Part[];
+  properties?: Record<string, Part>;
+  required?: string[];
+  items?: Part;
+}
 
-/** The JSON Schema of a line, with what each field means. */
-export function recordSchema(): Schema {
-  const convert = (schema: typeof CaseSchema | typeof EnvironmentSchema, means: typeof CASE) =>
-    described(toJsonSchema(schema, { ignoreActions: ["readonly"] }), means, "");
+/** The two kinds of lines by their names, as JSON Schemas that say what each field means. */
+function lines(): Readonly<Record<"environment" | "case", Part>> {
+  const { $schema: _environment, ...environment } = toJsonSchema(EnvironmentSchema, OPTIONS);
+  const { $schema: _case, ...one } = toJsonSchema(CaseSchema, OPTIONS);
   return {
-    $schema: "http://json-schema.org/draft-07/schema#",
-    title: "A line of wgconv's records",
-    anyOf: [convert(EnvironmentSchema, ENVIRONMENT), convert(CaseSchema, CASE)],
+    environment: described(environment as Part, ENVIRONMENT),
+    case: described(one as Part, CASE),
   };
 }
 
-/** A schema whose properties say what they mean. */
-function described(schema: Schema, means: typeof CASE, above: string): Schema {
-  const { $schema: _, ...rest } = schema;
-  const properties = fieldsOf(schema).map(([name, field]) => {
+const OPTIONS = { ignoreActions: ["readonly"] };
+
+/** Gives each field its meaning. */
+function described(schema: Part, means: typeof CASE): Part {
+  for (const { path, field } of fields(schema)) {
+    const meaning = means[path];
+    if (meaning === undefined) throw new Error(`Cannot describe ${path}: it has no meaning`);
+    field.description = meaning.replaceAll("`", "").replaceAll("&#124;", "|");
+  }
+  return schema;
+}
+
+/** Every field of an object, those of objects in it behind it. */
+function fields(schema: Part, above = ""): { path: string; field: Part; required: boolean }[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
     const path = above + name;
-    const inner = schemaOf(described(withoutNull(field), means, `${path}.`));
-    const description = means[path];
-    if (description === undefined) throw new Error(`Cannot describe ${path}: it has no meaning`);
-    return [name, { ...(isObject(field) ? nullable(field, inner) : field), description }];
+    const inner = field.anyOf?.find(({ properties }) => properties !== undefined) ?? field;
+    const required = schema.required?.includes(name) ?? false;
+    return [{ path, field, required }, ...fields(inner, `${path}.`)];
   });
-  return properties.length === 0 ? rest : { ...rest, properties: Object.fromEntries(properties) };
+}
+
+/** `number or null`. */
+function typeText({ type, const: only, enum: choices, anyOf, items }: Part): string {
+  if (anyOf !== undefined) return [...new Set(anyOf.map(typeText))].join(" or ");
+  if (only !== undefined) return JSON.stringify(only);
+  if (choices !== undefined) return choices.map((one) => JSON.stringify(one)).join(", ");
+  return items === undefined ? type ?? "any" : `${typeText(items)}s`;
+}
+
+function table(schema: Part, means: typeof CASE): string {
+  const rows = fields(schema).filter(({ path }) => !/^(projection|memory_bytes)\./.test(path)).map((
+    { path, field, required },
+  ) => `| \`${path}${required ? "" : "?"}\` | ${typeText(field)} | ${means[path]} |`);
+  return ["| field | type | meaning |", "| --- | --- | --- |", ...rows].join("\n");
+}
+
+/** docs/record.schema.json. */
+export function recordsSchema(): string {
+  const { environment, case: one } = lines();
+  const schema = {
+    $schema: "http://json-schema.org/draft-07/schema#",
+    title: "A line of wgconv's records",
+    anyOf: [environment, one],
+  };
+  return `${JSON.stringify(schema, null, 1)}\n`;
+}
+
+/** docs/records.md. */
+export function recordsPage(): string {
+  const { environment, case: one } = lines();
+  return [
+    "# Records",
+    "`--jsonl` writes a JSON object per line: the environment, then a line per case. `wgconv report` " +
+    "and `compare` read such files, also of other programs. Fields with `?` may be absent, unknown " +
+    "ones are ignored. A change that old readers would misread gets another `schema` number. " +
+    "[`record.schema.json`](record.schema.json) is the JSON Schema of a line, with the fields of " +
+    "`memory_bytes` and `projection`. `deno task docs` makes this page.",
+    "## A case",
+    table(one, CASE),
+    "## The environment",
+    table(environment, ENVIRONMENT),
+  ].join("\n\n") + "\n";
 }

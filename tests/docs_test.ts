@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path/posix";
-import { commandsPage } from "../tasks/make_commands.ts";
+import { madeDocs } from "../tasks/make_docs.ts";
 import { wgconv } from "./cli.ts";
 
 const ROOT = `${import.meta.dirname}/../`;
@@ -57,13 +57,20 @@ Deno.test("files of the product and its tests that pages name exist", () => {
   assert.ok(names > 50, `${names} names`);
 });
 
-Deno.test("the page of commands is what the commands' definitions make", async () => {
-  const page = await commandsPage();
-  assert.equal(pages().get("docs/commands.md"), page, "run `deno task docs`");
-  assert.ok(page.length < 32_000, `${page.length} bytes`);
-  for (const heading of ["## conv\n", "**Common options**", "wgconv conv --input x.npy"]) {
-    assert.ok(page.includes(heading), heading);
+Deno.test("the pages of commands and records are what the definitions make", async () => {
+  const made = await madeDocs();
+  for (const [name, text] of Object.entries(made)) {
+    assert.equal(Deno.readTextFileSync(`${ROOT}docs/${name}`), text, "run `deno task docs`");
   }
+  const commands = made["commands.md"]!;
+  assert.ok(commands.length < 33_000, `${commands.length} bytes`);
+  for (const words of ["## conv\n", "**Common options**", "wgconv conv --input x.npy"]) {
+    assert.ok(commands.includes(words), words);
+  }
+  assert.match(
+    made["records.md"]!,
+    /^\| `time_ms\.median` \| number \| median of the samples \|$/m,
+  );
 });
 
 Deno.test("what pages show of wgconv plan is what it says", async () => {

@@ -19,19 +19,16 @@ import { oneOf } from "./values.ts";
 
 const EXAMPLES = `
 A folder stands for the .jsonl files in it. If a case has several records, the last one counts.
-Cases are paired by problem (without its name), op, dtype, epilogue, provider, layout and algorithm. With
---by best, the fastest correct record of each problem, op, dtype and epilogue is taken on each side; this is
-the default where the sides share no provider, as wgconv and cuDNN. Cases without a pair are counted, with
-the reason.
+Cases are paired by problem, op, dtype, epilogue, provider, layout and algorithm. --by best takes the fastest
+correct record of each problem, op, dtype and epilogue on each side; it is the default if the sides share no
+provider, as wgconv and cuDNN. Cases without a pair are counted, with the reason.
 
 Speed-up is the base's median time over the new one's. Its verdict:
-  SAME       the medians differ by at most --margin; or by at most --threshold, and neither test below
+  SAME       the medians differ by at most --margin, or by at most --threshold and no test below
              sees a difference
-  FASTER,    the medians differ by more than --margin, and both tests agree: a two-sided Mann-Whitney
-  SLOWER     rank test (p < 0.01), and noise intervals (median +- 3 median absolute deviations) that do
-             not overlap
-  AMBIGUOUS  everything else, with the reason: the tests disagree, noise hides a difference that would
-             matter, there are fewer than 4 samples a side, clocks or caches differ
+  FASTER,    they differ by more, and both tests agree: a two-sided Mann-Whitney rank test (p < 0.01),
+  SLOWER     and noise intervals (median +- 3 median absolute deviations) that do not overlap
+  AMBIGUOUS  everything else, with the reason, such as fewer than 4 samples a side
 
 Accuracy regresses when a verdict becomes fail or error, or when, on the same data, the bound ratio or the
 relative L2 error is more than 1.5 times the base's and above the stricter record's limit.

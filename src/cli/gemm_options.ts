@@ -52,7 +52,7 @@ const EXAMPLES = `
 D = activation(alpha * op(A) * op(B) + beta * C + bias) + residual, in row-major matrices. op(A) is m x k,
 op(B) is k x n. --transpose tn says that A is stored as k x m. Axes before the last two are a batch; A, B, C
 and the residual are broadcast as in numpy.matmul. A bias has one value per column (or row), or one for all.
-Any number type is read and rounded to --dtype. A path may be file.npz:member, or - for stdin and stdout.
+Paths and number types are those of wgconv conv.
 i8 products are exact: C, bias, residual and result are i32, alpha and beta whole numbers. A product that
 could exceed 32 bits is refused; --check full computes it and fails only if a result does exceed them.
 A line of a suite is m n k [ta tb]; # starts a comment.

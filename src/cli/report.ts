@@ -42,8 +42,7 @@ A folder stands for the .jsonl files in it. If a case has several records, the l
 --only takes operations, providers, algorithms, dtypes, maths, layouts, verdicts and caches; any other word
 is a part of a name or descriptor. Words of one kind are alternatives, different kinds all have to match.
 
-The HTML page shows a summary, failures, speed-ups over --baseline, rooflines, errors, speed beside error
-where there are several precisions, and every case. It is one file without scripts.
+The HTML page is one file without scripts.
 Rooflines know the ceilings of an H200; --peak-tflops and --bandwidth give those of other devices.
 
 Examples:
