@@ -120,8 +120,6 @@ const rounds = (first, end) => { -%>
 <% }); -%>
   }
 <% }; -%>
-<%
-const sums = (output, counted) => { -%>
   // Loaders: what stays fixed for this thread, then the first tile.
 <%= it.begin %>
 <% if (it.prefetch && !it.parts.reloads) { -%>
@@ -193,14 +191,14 @@ const sums = (output, counted) => { -%>
 <%= it.finish %>
 
 <% if (it.parts.stored) { -%>
-<%= output %>
+<%= it.output %>
 <% } -%>
   if (next_step >= end_step) { break; }
   workgroupBarrier();
   }
 <% if (!it.parts.stored) { -%>
 
-<%= output %>
+<%= it.output %>
 <% } -%>
 <% } else { -%>
 <% if (it.multiplyLast) { -%>
@@ -223,14 +221,14 @@ const sums = (output, counted) => { -%>
 <% rounds("first_step", "end_step") -%>
 <% } else if (it.rotated) { -%>
 <% rotated("first_step", "end_step") -%>
-<% } else if (counted) { -%>
-  for (var turn = 0u; turn < <%= counted.steps %>; turn++) {
+<% } else if (it.counted) { -%>
+  for (var turn = 0u; turn < <%= it.counted.steps %>; turn++) {
     let step = first_step + turn;
 <% step(false) -%>
   }
-<% if (counted.longer) { -%>
-  if (<%= counted.longer %>) {
-    let step = first_step + <%= counted.steps %>;
+<% if (it.counted.longer) { -%>
+  if (<%= it.counted.longer %>) {
+    let step = first_step + <%= it.counted.steps %>;
 <% step(false) -%>
   }
 <% } -%>
@@ -244,16 +242,6 @@ const sums = (output, counted) => { -%>
 <% } -%>
 <%= it.finish %>
 
-<%= output %>
+<%= it.output %>
 <% } -%>
-<% }; -%>
-<% if (it.alone) { -%>
-  if (<%= it.alone.when %>) {
-<%= it.alone.steps %>
-
-<% sums(it.alone.output, undefined) -%>
-    return;
-  }
-<% } -%>
-<% sums(it.output, it.counted) -%>
 }

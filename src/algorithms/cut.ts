@@ -66,9 +66,8 @@ export function balanceOf({ head, splits }: Cut): Exclude<Balance, "auto"> {
 const MOST_STEP_ITERATIONS = MOST_ITERATIONS - 5_000;
 const MOST_SPLITS = 512;
 /**
- * What whole and split tiles in one kernel take of policies that collect matrices ahead, over what fuller waves should leave, where each
- * have a loop of their own: these leave no registers, and with two of them the compiler spills (on an H200 whole ones alone take 1.03 to
- * 1.1 times less where waves should gain 1 to 3 %).
+ * What whole and split tiles in one kernel take of policies that collect matrices ahead, over what fuller waves should leave, where their
+ * steps make no rounds (on an H200 whole ones alone take 1.03 to 1.1 times less where waves should gain 1 to 3 %).
  */
 const STREAMED_AHEAD = 1.08;
 /**

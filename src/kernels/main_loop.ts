@@ -20,7 +20,7 @@ import {
 } from "./module.ts";
 import type { OutputStore } from "./output.ts";
 import { policyThreads, policyTile, type TilePolicy } from "./policy.ts";
-import { countedSteps, type MainLoopShape, wholeTile, workgroupText } from "./tile_scheduler.ts";
+import { countedSteps, type MainLoopShape, workgroupText } from "./tile_scheduler.ts";
 import { unitSchedule } from "./unit_schedule.ts";
 
 /** What a kernel may have beside its loaders and output. */
@@ -214,7 +214,7 @@ export function mainLoopKernel(
     counted: countedSteps(module, shape, policy),
     rounds,
     ...(partials === undefined ? { output: body.output(output) } : {
-      alone: { ...wholeTile(module, shape, policy), output: body.output(output) },
+      elsewhere: { when: "whole", output: body.output(output) },
       output: body.output(partials),
     }),
   }, module);

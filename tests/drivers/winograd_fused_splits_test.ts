@@ -46,7 +46,6 @@ Deno.test("blocks behind whole waves of others share depths: each result agrees 
   using gpu = await openDevice({ backend });
   for (
     const [layout, op, sizes, tile, ends, choice, columns = 23] of [
-      // Its whole blocks have a loop of their own.
       ["nhwc", "fwd", "constant", "F(4,3)", /_tail$/, {}],
       ["nhwc", "bwd-data", "uniform", "F(4,3)", /_tail$/, {}],
       ["nhwc", "fwd", "constant", "F(6,3)", /_tail$/, {}],

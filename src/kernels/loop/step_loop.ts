@@ -105,8 +105,8 @@ export interface StepLoop {
    * is a text of its own or sums move on. `first_step` to `end_step` where absent.
    */
   readonly counted?: { readonly steps: string; readonly longer: string | undefined } | undefined;
-  /** Workgroups whose sums go elsewhere, and that have a text of the loop of their own but where there are `rounds` or they say `oneLoop`. */
-  readonly alone?: StepsAlone | undefined;
+  /** Workgroups whose sums go elsewhere: WGSL of whether one is of them, and what becomes of its sums. */
+  readonly elsewhere?: { readonly when: string; readonly output: string } | undefined;
   /**
    * Steps that all workgroups', and all parts of their sums, are whole multiples of, or those beyond the end add nothing: one loop over
    * rounds of so many is then all texts'.
@@ -121,18 +121,6 @@ export interface StepLoop {
 
 /** Bytes of workgroup memory that say where the loop ends, where it `asks`. */
 export const END_BYTES = 4;
-
-/** Workgroups whose number of steps a text of their own knows: of a loop that does not a compiler makes less. */
-export interface StepsAlone {
-  /** WGSL of whether a workgroup is one of them. */
-  readonly when: string;
-  /** Declares their `first_step` and `end_step`. */
-  readonly steps: string;
-  /** What becomes of their sums. */
-  readonly output: string;
-  /** Whether the loop of all others is theirs after all, between a `first_step` and `end_step` that say so: a shorter text. */
-  readonly oneLoop?: boolean;
-}
 
 /** The WGSL of a step loop. */
 export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
@@ -158,7 +146,6 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
   );
   // Two tiles are on their way where one is filled before it is needed.
   const early = schedule.buffers === "collected";
-  const oneLoop = loop.alone === undefined || loop.rounds !== undefined || loop.alone.oneLoop;
   return render(template, {
     ...loop,
     ...schedule,
@@ -194,12 +181,13 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
     ),
     allSteps: loop.steps,
     rounds: loop.rounds,
-    // With one loop for all, where sums go is chosen behind it.
-    output: !oneLoop || loop.alone === undefined
-      ? loop.output
-      : [`  if (${loop.alone.when}) {`, loop.alone.output, "  } else {", loop.output, "  }"]
-        .join("\n"),
-    alone: oneLoop ? undefined : loop.alone,
+    output: loop.elsewhere === undefined ? loop.output : [
+      `  if (${loop.elsewhere.when}) {`,
+      loop.elsewhere.output,
+      "  } else {",
+      loop.output,
+      "  }",
+    ].join("\n"),
   });
 }
 

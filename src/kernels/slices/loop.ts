@@ -31,8 +31,6 @@ export interface SliceLoopShape extends SliceSums {
   readonly batches: number;
   /** The last blocks, whose depth so many workgroups share; none where absent. */
   readonly split?: SplitBlocks | undefined;
-  /** Whether these and whole blocks, where there are both, have one loop. */
-  readonly oneLoop?: boolean;
   /** WGSL of the first step and the step after the last, over `batch`; of blocks that are split they are others. */
   readonly firstStep: string;
   readonly endStep: string;
@@ -172,12 +170,7 @@ export function sliceLoopKernel(
       sumIndex,
     }),
     ...(shared === undefined ? { output: exchange(store) } : {
-      alone: {
-        when: "whole",
-        steps: `  let first_step = 0u;\n  let end_step = ${module.size("steps", shape.steps)};`,
-        output: exchange(store),
-        oneLoop: shape.oneLoop ?? false,
-      },
+      elsewhere: { when: "whole", output: exchange(store) },
       output: exchange(shared),
     }),
   }, module);
@@ -237,7 +230,6 @@ export function sliceWorkgroupText(
     | "columns"
     | "batches"
     | "split"
-    | "oneLoop"
     | "raster"
     | "anyBatches"
     | "batchText"
@@ -265,7 +257,7 @@ export function sliceWorkgroupText(
   };
 }
 
-type SplitShape = Pick<SliceLoopShape, "rows" | "columns" | "raster" | "oneLoop" | "batchText">;
+type SplitShape = Pick<SliceLoopShape, "rows" | "columns" | "raster" | "batchText">;
 
 /** The block and the steps of a workgroup. Those that run at once read the same depths. */
 function splitText(
@@ -277,7 +269,7 @@ function splitText(
   const steps = module.size("steps", split.steps);
   const each = module.size("splits", split.splits);
   const own = (text: string, whole: string) =>
-    shape.oneLoop && split.first > 0 ? `select(${text}, ${whole}, whole)` : text;
+    split.first > 0 ? `select(${text}, ${whole}, whole)` : text;
   return [
     [
       ...splitTileText(module, split, "block"),
