@@ -30,8 +30,7 @@ export interface Rotation {
 
 /** Products of which every thread has a tile of its own, in registers. */
 export interface ThreadProducts {
-  /** Pairs that are multiplied one after the other, of one workgroup memory; a pair's rows of sums are behind those of the pairs before. */
-  readonly tiles: readonly (readonly [WorkgroupTile, WorkgroupTile])[];
+  readonly tiles: readonly [WorkgroupTile, WorkgroupTile];
   readonly depth: number;
   /** The depth of a tile is text, not a loop. */
   readonly unroll: boolean;
@@ -82,56 +81,44 @@ export function threadProducts(
   }: ThreadProducts,
 ): StepProducts {
   const every = accumulate.into === "registers" ? accumulate.every : 0;
-  const { threadRows } = threadTile;
-  const allTiles = { ...threadTile, threadRows: tiles.length * threadRows };
-  const sums = threadSums(allTiles, inner.sum, every, sumIndex);
-  const row = (k: string, pair: number) => rowFragments(inner, threadTile, k, ...tiles[pair]!);
-  const load = (pair: number, k: string, suffix = "", keyword = "let") =>
-    row(k, pair).map(({ name, value }) => `${keyword} ${name}${suffix} = ${value};`);
+  const sums = threadSums(threadTile, inner.sum, every, sumIndex);
+  const row = (k: string) => rowFragments(inner, threadTile, k, ...tiles);
+  const load = (k: string, suffix = "", keyword = "let") =>
+    row(k).map(({ name, value }) => `${keyword} ${name}${suffix} = ${value};`);
   const still = inner.sum === "f32" &&
     (accumulate.into === "registers" ? every === 0 : rotation?.early === true);
   const rotates = rotation !== undefined && rotation.rows > 0 && rotation.rows < depth && unroll &&
     !ahead && still && last === undefined;
-  const multiply = (pair: number, suffix = "") =>
-    multiplyFragments(
-      inner,
-      threadTile,
-      (row, fragment) => sums.inner(pair * threadRows + row, fragment),
-      rotates ? "columns" : order,
-      suffix,
-    );
+  const multiply = (suffix = "") =>
+    multiplyFragments(inner, threadTile, sums.inner, rotates ? "columns" : order, suffix);
   const text = (lines: readonly string[]) => lines.map((line) => `      ${line}`).join("\n");
-  const rowsOf = (pair: number, depth: number) =>
+  const rowsOf = (depth: number) =>
     Array.from({ length: depth }, (_, k) => {
-      if (!ahead) {
-        return `    {\n${text([...load(pair, `${k}`), ...multiply(pair)])}\n    }`;
-      }
+      if (!ahead) return `    {\n${text([...load(`${k}`), ...multiply()])}\n    }`;
       return text([
-        ...(k === 0 ? load(pair, "0", "_0") : []),
-        ...(k + 1 < depth ? load(pair, `${k + 1}`, `_${k + 1}`) : []),
-        ...multiply(pair, `_${k}`),
+        ...(k === 0 ? load("0", "_0") : []),
+        ...(k + 1 < depth ? load(`${k + 1}`, `_${k + 1}`) : []),
+        ...multiply(`_${k}`),
       ]);
     });
   const block = (rows: readonly string[]) =>
     ahead ? `    {\n${rows.join("\n")}\n    }` : rows.join("\n");
-  const all = unroll ? tiles.flatMap((_, pair) => rowsOf(pair, depth)) : undefined;
-  const perPair = (text: (pair: number) => string) => tiles.map((_, pair) => text(pair)).join("\n");
-  const written = (depth: number) => perPair((pair) => block(rowsOf(pair, depth)));
-  const looped = (pair: number) => {
+  const all = unroll ? rowsOf(depth) : undefined;
+  const looped = () => {
     const body = ahead
       ? [
-        ...load(pair, `min(k + 1u, ${depth - 1}u)`, "_next"),
-        ...multiply(pair),
-        ...row("0", pair).map(({ name }) => `${name} = ${name}_next;`),
+        ...load(`min(k + 1u, ${depth - 1}u)`, "_next"),
+        ...multiply(),
+        ...row("0").map(({ name }) => `${name} = ${name}_next;`),
       ]
-      : [...load(pair, "k"), ...multiply(pair)];
+      : [...load("k"), ...multiply()];
     const loop = [`    for (var k = 0u; k < ${depth}u; k++) {`, text(body), "    }"];
-    return block(ahead ? [text(load(pair, "0", "", "var")), ...loop] : loop);
+    return block(ahead ? [text(load("0", "", "var")), ...loop] : loop);
   };
   return {
-    declarations: tiles.flatMap((pair) => pair.map(({ declaration }) => declaration)),
+    declarations: tiles.map(({ declaration }) => declaration),
     sums: sums.declare,
-    multiply: unroll ? written(depth) : perPair(looped),
+    multiply: all === undefined ? looped() : block(all),
     ...(all && rotates && {
       rotated: {
         before: all.slice(0, rotation.rows).join("\n"),
@@ -139,13 +126,13 @@ export function threadProducts(
         early: rotation.early,
       },
     }),
-    multiplyLast: last === undefined ? "" : written(last),
+    multiplyLast: last === undefined ? "" : block(rowsOf(last)),
     fold: sums.fold,
     finish: sums.finish,
     parts: accumulate.into === "store" &&
       {
         steps: accumulate.every,
-        clear: clearSums(allTiles, sums.sum, inner.sum),
+        clear: clearSums(threadTile, sums.sum, inner.sum),
         stored: true,
       },
   };
