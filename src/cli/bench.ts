@@ -1,20 +1,4 @@
-import { MATHS } from "../algorithms/math.ts";
-import { Command } from "#cli-types";
-import { benchGroups, type BenchPlan } from "../bench/bench_plan.ts";
-import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
-import type { Executor } from "../run/executor.ts";
-import { defaultFill } from "../run/operands.ts";
-import { CACHES, type RunHooks, type RunOptions } from "../run/run_group.ts";
-import type { SuiteProblem } from "../bench/suite.ts";
-import { InputTypeError } from "../errors.ts";
-import { DEVICE_MODEL_HELP, deviceOption, modelTrait, parseDeviceModel } from "./device_model.ts";
-import { BACKENDS } from "../gpu/provider.ts";
-import { matchOption, oldMatch, parsePattern } from "./match_option.ts";
-import { askedVariant } from "../kernels/main_loop_variant.ts";
-import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
-import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
-import { FILL_KINDS } from "../tensor/fill.ts";
-import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
+import { defined } from "../defined.ts";
 import {
   algorithmChoices,
   BOUND_HELP,
@@ -24,9 +8,27 @@ import {
   LOSS_SCALE_HELP,
   MATH_HELP,
   OUT_DTYPE_HELP,
+  planningOf,
   refuseLossScale,
   SEED_HELP,
 } from "./problem_options.ts";
+import { MATHS } from "../algorithms/math.ts";
+import { Command } from "#cli-types";
+import { benchGroups, type BenchPlan } from "../bench/bench_plan.ts";
+import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
+import type { Executor } from "../run/executor.ts";
+import { defaultFill } from "../run/operands.ts";
+import { CACHES, type RunHooks, type RunOptions } from "../run/run_group.ts";
+import type { SuiteProblem } from "../bench/suite.ts";
+import { InputTypeError } from "../errors.ts";
+import { DEVICE_MODEL_HELP, modelTrait, parseDeviceModel } from "./device_model.ts";
+import { BACKENDS } from "../gpu/provider.ts";
+import { matchOption, oldMatch, parsePattern } from "./match_option.ts";
+import { askedVariant } from "../kernels/main_loop_variant.ts";
+import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
+import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
+import { FILL_KINDS } from "../tensor/fill.ts";
+import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import type { CaseTableOptions } from "../report/case_table.ts";
 import { reportSuite } from "./records.ts";
 import {
@@ -62,7 +64,6 @@ import { GROUPS } from "./help_groups.ts";
 import { FORCE_HELP } from "./outputs.ts";
 import {
   commaList,
-  CPU_HEEDS,
   gather,
   oneOf,
   parsePolicies,
@@ -71,7 +72,7 @@ import {
   parseWorkspace,
   pathOr,
   positiveNumber,
-  refuseOptions,
+  refuseOnCpu,
   someOf,
   splitTiles,
   wholeNumber,
@@ -177,7 +178,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .addHelpText("after", EXAMPLES)
     .action(async (descriptors, options, command) => {
       if (options.listSuites) return printSuites(options.json === true);
-      if (options.device === "cpu") refuseOnCpu(options);
+      if (options.device === "cpu") refuseOnCpu("Cannot bench", command, ["check"]);
       const suites = readSuites(options.suite, command);
       const bench = benchPlan(options, readProblems(descriptors, options, suites));
       const ops = bench.problems.flatMap(({ run }) => run?.ops ?? options.op);
@@ -203,31 +204,6 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
         },
       }, options);
     });
-}
-
-/** @throws {TypeError} for options that choose among kernels, of which the CPU has none. */
-function refuseOnCpu(options: BenchOptions): void {
-  const { algorithm, math, policy, tile, cache, check } = options;
-  const { flush, maxWorkspace, deviceModel, exact, maxBoundRatio, tuning } = options;
-  const { without, with: withs } = options;
-  refuseOptions(`Cannot bench: ${CPU_HEEDS}`, {
-    algorithm: algorithm.join() !== "auto",
-    math: math !== "auto",
-    policy: policy.join() !== "auto",
-    tile: tile.join() !== "auto",
-    cache: cache.join() !== "hot",
-    check: check !== "auto" && check !== "none",
-    flush: flush !== undefined,
-    "max-workspace": maxWorkspace !== undefined,
-    "device-model": deviceModel,
-    adapter: options.adapter,
-    exact,
-    "max-bound-ratio": maxBoundRatio !== undefined,
-    tuning,
-    without,
-    with: withs,
-    raster: options.raster !== undefined,
-  });
 }
 
 type BenchOptions = ReturnType<ReturnType<typeof benchCommand>["opts"]>;
@@ -270,7 +246,6 @@ function readProblems(
 }
 
 function benchPlan(options: BenchOptions, problems: readonly SuiteProblem[]): BenchPlan {
-  const { math, flush, maxWorkspace, exact, maxBoundRatio } = options;
   const { spread, runs, fillMs, lossScale } = options;
   const variant = variantOption(options, { dtypes: options.dtype });
   return {
@@ -284,19 +259,11 @@ function benchPlan(options: BenchOptions, problems: readonly SuiteProblem[]): Be
     policies: options.policy,
     tiles: options.tile,
     caches: options.cache,
-    planning: {
-      ...(math === "auto" ? {} : { math }),
-      ...(flush === undefined ? {} : { flush }),
-      ...deviceOption(options.deviceModel),
-      ...maxWorkspace,
-      ...(exact === undefined ? {} : { exact }),
-      ...(maxBoundRatio === undefined ? {} : { maxBoundRatio }),
-      ...(variant === undefined ? {} : { variant }),
-    },
+    planning: planningOf({ ...options, policy: undefined, tile: undefined }, variant),
     check: options.check,
     fill: options.fill,
     seed: options.seed,
-    ...(lossScale === undefined ? {} : { lossScale }),
+    ...defined({ lossScale }),
     protocol: { samples: runs, fillMs, spread },
     provider: options.provider,
   };
@@ -306,28 +273,27 @@ function benchPlan(options: BenchOptions, problems: readonly SuiteProblem[]): Be
 export function environmentOptions(run: RunOptions): Record<string, string | number> {
   const { check, fill = defaultFill("f32"), lossScale, provider = "wgconv" } = run;
   const { protocol, planning = {} } = run;
-  const { policy, splits, balance, flush, maxWorkspaceBytes, maxWorkspaceShare, exact } = planning;
-  const { variant, device, maxBoundRatio, math } = planning;
-  return {
+  const { maxWorkspaceBytes, maxWorkspaceShare: share, variant, device, exact } = planning;
+  const { policy, splits, balance, flush, math } = planning;
+  return defined({
     check,
     fill,
-    ...(lossScale === undefined ? {} : { "loss-scale": lossScale }),
+    "loss-scale": lossScale,
     provider,
     runs: protocol.samples,
     spread: protocol.spread ?? 0,
     "fill-ms": protocol.fillMs,
-    ...(policy === undefined ? {} : { policy }),
-    ...(splits === undefined ? {} : { splits }),
-    ...(balance === undefined ? {} : { balance }),
-    ...(flush === undefined ? {} : { flush }),
-    ...(maxWorkspaceBytes === undefined ? {} : { "max-workspace": maxWorkspaceBytes }),
-    ...(maxWorkspaceShare === undefined ? {} : { "max-workspace": `${maxWorkspaceShare}x` }),
-    ...(device === undefined ? {} : { "device-model": modelTrait(device) }),
-    ...(exact === undefined ? {} : { exact: "true" }),
-    ...(math === undefined ? {} : { math }),
-    ...(maxBoundRatio === undefined ? {} : { "max-bound-ratio": maxBoundRatio }),
-    ...(variant === undefined ? {} : { variant: askedVariant(variant) }),
-  };
+    policy,
+    splits,
+    balance,
+    flush,
+    "max-workspace": share === undefined ? maxWorkspaceBytes : `${share}x`,
+    "device-model": device && modelTrait(device),
+    exact: exact && "true",
+    math,
+    "max-bound-ratio": planning.maxBoundRatio,
+    variant: variant && askedVariant(variant),
+  }) as Record<string, string | number>;
 }
 
 /** What `--device-model` says that a device reaches; undefined where none is given. */

@@ -1,4 +1,4 @@
-import { CPU_HEEDS, refuseOptions, refuseWords } from "./values.ts";
+import { refuseOnCpu, refuseOptions, refuseWords } from "./values.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { proveRoom } from "../npy/write.ts";
 import { isUnproved } from "../report/record.ts";
@@ -6,7 +6,7 @@ import { defaultFill } from "../run/operands.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { timeline } from "../run/timeline.ts";
 import { inputFiles, openConv, operandFlags } from "./conv_files.ts";
-import { type ConvOptions, convOptions } from "./conv_options.ts";
+import { convOptions } from "./conv_options.ts";
 import { convFiles, filesOfPattern } from "./conv_many.ts";
 import { computeConv } from "./conv_stream.ts";
 import { commandWrites } from "./failure.ts";
@@ -22,10 +22,10 @@ import { writeBeside } from "./write_beside.ts";
 /** `wgconv conv`: one convolution or gradient, checked and timed. */
 export function convCommand() {
   return convOptions()
-    .action(async (options, { args }) => {
+    .action(async (options, command) => {
       const { during, timings } = timeline();
-      refuseWords("Cannot convolve", args, operandFlags(options.op));
-      if (options.device === "cpu") refuseOnCpu(options);
+      refuseWords("Cannot convolve", command.args, operandFlags(options.op));
+      if (options.device === "cpu") refuseOnCpu("Cannot convolve", command);
       refuseLossScale("Cannot convolve", options.lossScale, [options.op]);
       const many = await filesOfPattern(options);
       if (many !== undefined) {
@@ -80,28 +80,4 @@ export function convCommand() {
       printTimings(timings(), options);
       writes.conclude(isUnproved(record) ? EXIT.accuracy : EXIT.ok);
     });
-}
-
-function refuseOnCpu(options: ConvOptions): void {
-  const { algorithm, math, policy, splits, tile, pair, segments, flush, maxWorkspace } = options;
-  const { deviceModel, exact, maxBoundRatio, tuning, without, with: withs } = options;
-  refuseOptions(`Cannot convolve: ${CPU_HEEDS}`, {
-    algorithm: algorithm !== "auto",
-    math: math !== "auto",
-    policy,
-    splits: splits !== undefined,
-    tile,
-    pair,
-    segments: segments !== undefined && segments !== "auto",
-    flush: flush !== undefined,
-    "max-workspace": maxWorkspace !== undefined,
-    "device-model": deviceModel,
-    adapter: options.adapter,
-    exact,
-    "max-bound-ratio": maxBoundRatio !== undefined,
-    tuning,
-    without,
-    with: withs,
-    raster: options.raster !== undefined,
-  });
 }

@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { InputRangeError, InputTypeError, isInputError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
 import { refuseUnusedAs } from "./as_option.ts";
@@ -108,8 +109,7 @@ export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
   const epilogue = {
     bias: bias !== undefined,
     activation: options.activation,
-    ...(scale === undefined ? {} : { scale }),
-    ...(zeroPoint === undefined ? {} : { zeroPoint }),
+    ...defined({ scale, zeroPoint }),
   };
   const inputZeroPoint = await one("inputZeroPoint");
   const filterZeroPoint = await each("filterZeroPoint", "filterZeroPoint");
@@ -118,8 +118,7 @@ export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
   const integers: IntegerOperands = {
     ...(isU8("input") ? { inputDtype: "u8" } : {}),
     ...(isU8("filter") ? { filterDtype: "u8" } : {}),
-    ...(inputZeroPoint === undefined ? {} : { inputZeroPoint }),
-    ...(filterZeroPoint === undefined ? {} : { filterZeroPoint }),
+    ...defined({ inputZeroPoint, filterZeroPoint }),
   };
   const kept = opened.move();
   return {

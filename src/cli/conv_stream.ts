@@ -1,6 +1,5 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
-import type { TensorSource } from "../npy/mod.ts";
-import { fileDType, writeNpyParts } from "../npy/mod.ts";
+import { fileDType, type TensorSource, writeNpyParts } from "../npy/mod.ts";
 import { canSeek } from "../npy/write.ts";
 import type { CaseRecord } from "../report/record.ts";
 import type { ConvAsked } from "../run/conv_subject.ts";

@@ -13,10 +13,10 @@ const H200_WORD = "h200";
 /** Reads `--device-model`. */
 export const parseDeviceModel = pathOr(H200_WORD);
 
-/** The part of a `PlanRequest` that `--device-model` says. */
-export function deviceOption(path: string | undefined): { device?: DeviceModel } {
-  if (path === undefined) return {};
-  return { device: path === H200_WORD ? H200 : readPathOr(H200_WORD, path, readDeviceModel) };
+/** The model that `--device-model` says. */
+export function givenModel(path: string | undefined): DeviceModel | undefined {
+  if (path === undefined) return undefined;
+  return path === H200_WORD ? H200 : readPathOr(H200_WORD, path, readDeviceModel);
 }
 
 /** A model in the options of a run: its name, and a hash of its figures. */

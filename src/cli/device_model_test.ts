@@ -3,7 +3,7 @@ import { H200, modelOf, softwareDevice } from "../algorithms/device/h200.ts";
 import { scaledModel } from "../../tests/support/scaled_model.ts";
 import { readDeviceModel } from "../bench/calibrate/model_file.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
-import { deviceOption } from "./device_model.ts";
+import { givenModel } from "./device_model.ts";
 
 function withFile<T>(text: string, body: (path: string) => T): T {
   const path = Deno.makeTempFileSync({ suffix: ".json" });
@@ -24,7 +24,7 @@ Deno.test("readDeviceModel() takes what a file says, at any depth, and an H200's
   );
   assert.equal(multiprocessors, 40);
   assert.deepEqual(rates, { ...H200.rates, sliced: { ...H200.rates.sliced, two: 3 } });
-  assert.deepEqual(deviceOption(undefined), {});
+  assert.equal(givenModel(undefined), undefined);
 });
 
 Deno.test("readDeviceModel() takes the model that docs/architecture.md shows", async () => {

@@ -18,12 +18,13 @@ import { proveOutputs } from "./outputs.ts";
 import { isHeld, readAhead } from "./read_ahead.ts";
 import { reportSuite } from "./records.ts";
 import { printTimings } from "./timings.ts";
-import { CPU_HEEDS, refuseOptions, refuseWords } from "./values.ts";
+import { refuseOnCpu, refuseOptions, refuseWords } from "./values.ts";
 import { writeBeside } from "./write_beside.ts";
 
 /** `wgconv gemm`: one matrix product, or a suite of them, checked and timed. */
 export function gemmCommand() {
-  return gemmOptions().action(async (options, { args }) => {
+  return gemmOptions().action(async (options, command) => {
+    const { args } = command;
     const { during, timings } = timeline();
     const sizes = args.length > 0 && args.every((word) => /^\d+$/.test(word));
     refuseWords(
@@ -31,7 +32,7 @@ export function gemmCommand() {
       sizes ? [args.join(",")] : args,
       sizes ? ["--size"] : ["--a", "--b", "--output"],
     );
-    if (options.device === "cpu") refuseOnCpu(options);
+    if (options.device === "cpu") refuseOnCpu("Cannot multiply", command);
     if (options.suite !== undefined) return await runSuites(options);
     const { cache, shard, resume, output, columns, sort, wide } = options;
     refuseOptions("Cannot multiply: only a --suite has parts", { cache, shard, resume });
@@ -90,25 +91,6 @@ function refuseBesideSearch(
     balance: balance !== "auto",
   });
   if (device === "cpu") throw new InputTypeError("Cannot search: --search runs on the GPU");
-}
-
-function refuseOnCpu(options: GemmOptions): void {
-  const { policy, splits, flush, balance, cache = ["hot"], deviceModel, without, with: withs } =
-    options;
-  const { math } = options;
-  refuseOptions(`Cannot multiply: ${CPU_HEEDS}`, {
-    math: math !== "auto",
-    policy: policy !== "auto",
-    splits: splits !== undefined,
-    flush: flush !== undefined,
-    balance: balance !== "auto",
-    cache: cache.join() !== "hot",
-    "device-model": deviceModel,
-    adapter: options.adapter,
-    without,
-    with: withs,
-    raster: options.raster !== undefined,
-  });
 }
 
 async function runSuites(options: GemmOptions): Promise<void> {

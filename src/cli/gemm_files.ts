@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { InputRangeError, InputTypeError, placedError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
 import { refuseUnusedAs } from "./as_option.ts";
@@ -106,8 +107,7 @@ function madeSubject(options: GemmOptions): OpenedGemm {
 export function withOptions(problem: GemmProblem, options: GemmOptions): GemmProblem {
   const asked = gemmProblem({
     ...problem,
-    ...(options.batch === undefined ? {} : { batch: options.batch }),
-    ...(options.transpose === undefined ? {} : { transpose: options.transpose }),
+    ...defined({ batch: options.batch, transpose: options.transpose }),
     ...epilogueOf(options),
   });
   checkGemmArithmetic(asked, options);

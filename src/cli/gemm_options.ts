@@ -1,3 +1,4 @@
+import { FILL_HELP, MATH_HELP, planningOf, SEED_HELP } from "./problem_options.ts";
 import { InputTypeError } from "../errors.ts";
 import { OUTPUT_LAYOUTS, variantNames } from "../kernels/main_loop_variant.ts";
 import { Command, InvalidArgumentError } from "#cli-types";
@@ -14,7 +15,7 @@ import { GEMM_DTYPES, TRANSPOSES } from "../problem/gemm_problem.ts";
 import { MATHS } from "../algorithms/math.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { AS_DTYPES, AS_HELP } from "./as_option.ts";
-import { DEVICE_MODEL_HELP, deviceOption, parseDeviceModel } from "./device_model.ts";
+import { DEVICE_MODEL_HELP, parseDeviceModel } from "./device_model.ts";
 import {
   commaList,
   gather,
@@ -39,7 +40,6 @@ import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
 import { FORCE_HELP } from "./outputs.ts";
 import { TIMINGS_HELP } from "./timings.ts";
-import { FILL_HELP, MATH_HELP, SEED_HELP } from "./problem_options.ts";
 import { parseRaster, RASTER_HELP, variantOption } from "./variant_options.ts";
 
 /** Optimisations of the main loop that are on, or off, where nothing is said. */
@@ -187,23 +187,16 @@ export type GemmOptions = ReturnType<ReturnType<typeof gemmOptions>["opts"]>;
 
 /** What the options choose in place of the planner. */
 export function gemmPlanning(options: GemmOptions): Partial<Planning> {
-  const { math, policy, splits, flush, balance } = options;
-  const { dtype, accumulate } = options;
+  const { math, flush, dtype, accumulate } = options;
   if (flush !== undefined && dtype !== "f16" && math !== "f16x3") {
     throw new InputTypeError(
       `Cannot multiply: --flush applies to f16 operands and to --math f16x3, these are ${dtype}`,
     );
   }
-  const variant = variantOption(options, { dtypes: [dtype], accumulate, product: true });
-  return {
-    ...(math === "auto" ? {} : { math }),
-    ...(policy === "auto" ? {} : { policy }),
-    ...(splits === undefined ? {} : { splits }),
-    ...(flush === undefined ? {} : { flush }),
-    ...deviceOption(options.deviceModel),
-    ...(balance === "auto" ? {} : { balance }),
-    ...(variant === undefined ? {} : { variant }),
-  };
+  return planningOf(
+    options,
+    variantOption(options, { dtypes: [dtype], accumulate, product: true }),
+  );
 }
 
 /** The fill of made data. */

@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { dtypeText } from "../report/case_key.ts";
 import { deviceOf, modelOf } from "../algorithms/device/h200.ts";
 import { type DeviceModel, deviceText } from "../algorithms/device/model.ts";
@@ -157,8 +158,7 @@ function planRequest(
   return {
     problem,
     dtype: options.dtype,
-    ...(options.outDtype === undefined ? {} : { outDtype: options.outDtype }),
-    ...(integers === undefined ? {} : { integers }),
+    ...defined({ outDtype: options.outDtype, integers }),
     layout,
     filterLayout,
     epilogue,

@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { deviceOf } from "../algorithms/device/h200.ts";
 import { predictPlanMs } from "../algorithms/cost/choose.ts";
 import { rivalName } from "../algorithms/cost/plan_fastest.ts";
@@ -89,8 +90,7 @@ export function rivalLines({ rivals = [] }: Plan): string[] {
 export function rivalRecords({ rivals, predictedDevice }: Plan) {
   return rivals?.map(({ algorithm, tile, pair, variant, amplification, predictedMs, reason }) => ({
     algorithm,
-    ...(tile === undefined ? {} : { tile }),
-    ...(pair === undefined ? {} : { pair }),
+    ...defined({ tile, pair }),
     ...(variant === undefined ? {} : { variant: variantTrait(variant).slice(1) }),
     amplification,
     ...(predictedMs === undefined

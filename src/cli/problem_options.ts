@@ -1,15 +1,7 @@
-import { MATHS } from "../algorithms/math.ts";
-import { algorithmNames } from "../algorithms/registry.ts";
-import { InputTypeError } from "../errors.ts";
-import { Command } from "#cli-types";
-import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
-import { ACTIVATIONS } from "../problem/epilogue.ts";
-import { FILE_FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
-import { FILL_KINDS } from "../tensor/fill.ts";
-import { GROUPS } from "./help_groups.ts";
-import { AS_DTYPES, AS_HELP } from "./as_option.ts";
-import { DEVICE_MODEL_HELP, deviceOption, parseDeviceModel } from "./device_model.ts";
-import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
+import { defined } from "../defined.ts";
+import type { Balance } from "../algorithms/balance.ts";
+import { type MathChoice, MATHS } from "../algorithms/math.ts";
+import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import {
   commaList,
   oneOf,
@@ -21,7 +13,19 @@ import {
   positiveNumber,
   wholeNumber,
   WORKSPACE_HELP,
+  type WorkspaceLimit,
 } from "./values.ts";
+import { algorithmNames } from "../algorithms/registry.ts";
+import { InputTypeError } from "../errors.ts";
+import { Command } from "#cli-types";
+import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
+import { ACTIVATIONS } from "../problem/epilogue.ts";
+import { FILE_FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
+import { FILL_KINDS } from "../tensor/fill.ts";
+import { GROUPS } from "./help_groups.ts";
+import { AS_DTYPES, AS_HELP } from "./as_option.ts";
+import { DEVICE_MODEL_HELP, givenModel, parseDeviceModel } from "./device_model.ts";
+import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
 
 /** `auto` and the algorithms it chooses from. */
 export function algorithmChoices(): string[] {
@@ -186,23 +190,39 @@ function numberOrFile(text: string): number | string {
 /** What the options of {@linkcode problemCommand} parse to. */
 export type ProblemOptions = ReturnType<ReturnType<typeof problemCommand>["opts"]>;
 
-/** The parts of a `PlanRequest` that options may say. */
-export function planningOptions(options: ProblemOptions) {
-  const { math, policy, splits, flush, tile, pair, segments } = options;
-  const { maxWorkspace, exact, maxBoundRatio } = options;
-  const count = splits ?? (segments === "auto" ? undefined : segments);
-  const variant = variantOption(options, { dtypes: [options.dtype] });
+/** Options that choose among plans, as commands have them. */
+interface PlanningWords {
+  readonly math: MathChoice;
+  readonly policy?: string | undefined;
+  readonly splits?: number | undefined;
+  readonly balance?: Balance | undefined;
+  readonly flush?: number | undefined;
+  readonly tile?: string | undefined;
+  readonly pair?: string | undefined;
+  readonly maxWorkspace?: WorkspaceLimit | undefined;
+  readonly deviceModel?: string | undefined;
+  readonly exact?: boolean | undefined;
+  readonly maxBoundRatio?: number | undefined;
+}
+
+/** The parts of a `PlanRequest` that options say. */
+export function planningOf(said: PlanningWords, variant: MainLoopVariant | undefined) {
+  const { math, policy, splits, balance, flush, tile, pair, exact, maxBoundRatio } = said;
   return {
-    ...(math === "auto" ? {} : { math }),
-    ...(policy === undefined || policy === "auto" ? {} : { policy }),
-    ...(count === undefined ? {} : { splits: count }),
-    ...(flush === undefined ? {} : { flush }),
-    ...deviceOption(options.deviceModel),
-    ...(pair === undefined ? {} : { pair }),
-    ...(tile === undefined ? {} : { tile }),
-    ...maxWorkspace,
-    ...(exact === undefined ? {} : { exact }),
-    ...(variant === undefined ? {} : { variant }),
-    ...(maxBoundRatio === undefined ? {} : { maxBoundRatio }),
+    ...said.maxWorkspace,
+    ...defined({ splits, flush, tile, pair, exact, maxBoundRatio, variant }),
+    ...defined({
+      math: math === "auto" ? undefined : math,
+      policy: policy === "auto" ? undefined : policy,
+      balance: balance === "auto" ? undefined : balance,
+      device: givenModel(said.deviceModel),
+    }),
   };
+}
+
+/** {@linkcode planningOf} of a single problem. */
+export function planningOptions(options: ProblemOptions) {
+  const { segments, dtype } = options;
+  const splits = options.splits ?? (segments === "auto" ? undefined : segments);
+  return planningOf({ ...options, splits }, variantOption(options, { dtypes: [dtype] }));
 }

@@ -1,5 +1,5 @@
 import { isMatrixTile, MATRIX_POLICY_NAMES, TAP_POLICY_NAMES } from "../kernels/matrix_policies.ts";
-import { InvalidArgumentError } from "#cli-types";
+import { type CommandUnknownOpts, InvalidArgumentError } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
 import { PADDING_MODES, type PaddingMode } from "../problem/padding.ts";
 import { findPolicy, GEMV, TILE_POLICIES } from "../kernels/policy.ts";
@@ -298,5 +298,26 @@ export function refuseWords(doing: string, words: readonly string[], options: re
   );
 }
 
-/** Why the CPU takes no choice among kernels. */
-export const CPU_HEEDS = "the CPU computes with the reference itself";
+/** Options that choose among kernels and GPUs, as attributes. */
+const OF_GPUS = [
+  ...["algorithm", "math", "policy", "splits", "tile", "pair", "segments", "flush", "balance"],
+  ...["cache", "maxWorkspace", "deviceModel", "adapter", "exact", "maxBoundRatio", "tuning"],
+  ...["without", "with", "raster"],
+];
+/** Values that choose nothing. */
+const NO_CHOICE = ["undefined", "auto", "hot", "none"];
+
+/** @throws {TypeError} for options that choose among kernels or GPUs, where the CPU computes with the reference. */
+export function refuseOnCpu(
+  doing: string,
+  command: Pick<CommandUnknownOpts, "options" | "getOptionValue">,
+  more: readonly string[] = [],
+): void {
+  const given = command.options.filter((option) => {
+    const name = option.attributeName();
+    return [...OF_GPUS, ...more].includes(name) &&
+      !NO_CHOICE.includes(String(command.getOptionValue(name)));
+  });
+  const names = given.map(({ long = "" }) => [long.slice(2), true]);
+  refuseOptions(`${doing}: the CPU computes with the reference itself`, Object.fromEntries(names));
+}
