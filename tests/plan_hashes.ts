@@ -117,7 +117,6 @@ const CHOICES: readonly (readonly [
 const VARIANTS: readonly MainLoopVariant[] = [
   { prefetch: false },
   { doubleBuffer: true },
-  { doubleBuffer: true, arrays2d: false },
   { unroll: false },
   { peel: false },
   { microKernel: false },

@@ -13,7 +13,7 @@ export type HeededOption =
   | "tile"
   | "pair"
   | "variant"
-  /** Raster and register buffer, which the loop of fused Winograd has too. */
+  /** Rotated loops, which fused Winograd has too. */
   | "slice-loop"
   | "math"
   | "output-layout";

@@ -35,7 +35,7 @@ export function unsupported(algorithm: Algorithm, request: PlanRequest): string 
   if (outputLayout !== TUNED_VARIANT.outputLayout && !heeds.includes("output-layout")) {
     return "it has no other layout of sums";
   }
-  const { registerBuffer: _, raster: __, rotatedLoop: ___, ...others } = request.variant ?? {};
+  const { rotatedLoop: _, ...others } = request.variant ?? {};
   const varied = heeds.includes("slice-loop") ? others : request.variant;
   return variesLoop(varied) && !heeds.includes("variant")
     ? "its kernels come in one variant only"

@@ -82,6 +82,8 @@ const NOT_HERE: Readonly<Record<string, string>> = {
   mish: "mish is not computed here",
   softmax: "softmax is not computed here",
   "joined-rows": "it is gone, each row has tiles of its own",
+  "register-buffer": "it is gone, compilers order loads from workgroup memory",
+  "arrays-2d": "it is gone, tiles are arrays of arrays",
   "half-transforms": "it is gone, transformed data stays in f32, which is faster",
 };
 

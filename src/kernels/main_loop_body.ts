@@ -78,7 +78,6 @@ export function threadBody(
       tiles,
       depth: policy.depth,
       unroll: variant.unroll,
-      ahead: variant.registerBuffer,
       order,
       rotation,
       last,

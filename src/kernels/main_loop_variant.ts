@@ -20,13 +20,6 @@ export interface MainLoopVariant {
   readonly prefetch?: boolean;
   /** Two tiles of each operand in workgroup memory, and so one barrier a step. Off. */
   readonly doubleBuffer?: boolean;
-  /**
-   * Threads load the next row of the tiles from workgroup memory before they multiply one (the papers' double buffer of registers).
-   * Off.
-   */
-  readonly registerBuffer?: boolean;
-  /** Tiles are arrays of arrays, so that an unrolled depth is a constant index. On. */
-  readonly arrays2d?: boolean;
   /** The depth of a tile is text, not a loop. On. */
   readonly unroll?: boolean;
   /** The loop ends within the products of a step, where that pays: where it is long and threads make sums in f32. On. */
@@ -71,8 +64,6 @@ export const TUNED_VARIANT: FullMainLoopVariant = {
   vectorLoads: true,
   prefetch: true,
   doubleBuffer: false,
-  registerBuffer: false,
-  arrays2d: true,
   unroll: true,
   rotatedLoop: true,
   peel: true,
@@ -91,8 +82,6 @@ export const VARIANT_TRAITS: Readonly<Record<string, MainLoopSwitch>> = {
   "vector-load": "vectorLoads",
   "prefetch": "prefetch",
   "double-buffer": "doubleBuffer",
-  "register-buffer": "registerBuffer",
-  "arrays-2d": "arrays2d",
   "unroll": "unroll",
   "rotated-loop": "rotatedLoop",
   "peel": "peel",
@@ -136,8 +125,8 @@ export function variesLoop(
 
 /** Whether a variant leaves products to matrix units, where there are any; some of it is of threads' products alone. */
 export function allowsUnits(variant: MainLoopVariant = {}): boolean {
-  const { matrixUnits, microKernel, registerBuffer } = fullVariant(variant);
-  return matrixUnits && microKernel && !registerBuffer;
+  const { matrixUnits, microKernel } = fullVariant(variant);
+  return matrixUnits && microKernel;
 }
 
 /** What differs from the tuned kernel, as it stands in names: `_no_prefetch_double_buffer`; empty where nothing does. */

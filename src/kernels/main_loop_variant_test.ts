@@ -53,19 +53,18 @@ Deno.test("allowsUnits() leaves out what is of threads' products alone", () => {
   const said = [
     undefined,
     { doubleBuffer: true },
-    { registerBuffer: true },
     { microKernel: false },
     { matrixUnits: false },
   ];
-  assert.deepEqual(said.map(allowsUnits), [true, true, false, false, false]);
+  assert.deepEqual(said.map(allowsUnits), [true, true, false, false]);
 });
 
 Deno.test("variantTrait() names what is not as tuned, in one order", () => {
   assert.equal(variantTrait(), "");
   assert.equal(variantTrait(TUNED_VARIANT), "");
   assert.equal(
-    variantTrait({ doubleBuffer: true, arrays2d: false, vectorLoads: false }),
-    "_no_vector_load_double_buffer_no_arrays_2d",
+    variantTrait({ doubleBuffer: true, unroll: false, vectorLoads: false }),
+    "_no_vector_load_double_buffer_no_unroll",
   );
   assert.equal(variantTrait({ prefetch: false, raster: 8 }), "_no_prefetch_grouped8");
   assert.deepEqual(parseVariant(["unroll"], [], 8), { unroll: false, raster: 8 });

@@ -42,7 +42,7 @@ import { winogradTransform } from "../../winograd/transform.ts";
 import { pass, refuseBindings } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
-import { fullVariant, rasterTrait } from "../../kernels/main_loop_variant.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { filterShape, runTile, sliceGeometry, type TileRun } from "./geometry.ts";
@@ -227,11 +227,10 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         chains === "stored",
       )
       : undefined;
-    const { outputLayout, registerBuffer, rotatedLoop, raster } = fullVariant(request.variant);
+    const { outputLayout, rotatedLoop } = fullVariant(request.variant);
     const loop = {
       ...operands,
       outputLayout,
-      registerBuffer,
       rotatedLoop,
       rotation: layout !== "nhwc"
         ? undefined
@@ -240,7 +239,6 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         : axes === 1 && slices === 6 && chains === "whole" && hasWhole
         ? ONE_AXIS
         : undefined,
-      raster,
       rows: filterSide === "rows" ? geometry.targets : tiles,
       columns: filterSide === "rows" ? tiles : geometry.targets,
       batches: problem.groups,
@@ -300,7 +298,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       const module = moduleBuilder(mode);
       const from = module.tensor("parts", "read", 4, buffers.split(partial), sumOf(elements));
       const { trait, store } = resultStore(module, false);
-      const name = `${traits}_parts_${policy.rows}x${policy.columns}${rasterTrait(raster)}_` +
+      const name = `${traits}_parts_${policy.rows}x${policy.columns}_` +
         `${places}${trait}${bound(result)}`;
       const sum = sumPartsKernel(name, mode, module, loop, parts, policy, from, store);
       const workgroups = sumPartsWorkgroups(parts, policy);

@@ -112,7 +112,7 @@ Deno.test("kernels in f16 that err too much are refused by name, and not chosen"
   assert.match(planConv(request(9, { maxBoundRatio: 1e9 })).kernel, /a16n9r8/);
   assert.match(
     refusal(request(3, { variant: { prefetch: false } })),
-    /by half-tile, matrix-units, register-buffer, rotated-loop and raster alone/,
+    /by half-tile, matrix-units and rotated-loop alone/,
   );
 });
 

@@ -28,16 +28,9 @@ import { type Share, type ShareKernel, shareKernels, sharesOf } from "./share.ts
 export function winrsReason(request: PlanRequest): string | undefined {
   const { problem, pair, variant } = request;
   if (problem.op !== "bwd-filter") return "it computes bwd-filter";
-  const {
-    halfTile: _,
-    matrixUnits: __,
-    registerBuffer: ___,
-    raster: ____,
-    rotatedLoop: _____,
-    ...varied
-  } = variant ?? {};
+  const { halfTile: _, matrixUnits: __, rotatedLoop: ___, ...varied } = variant ?? {};
   if (variesLoop(varied)) {
-    return "its kernels differ by half-tile, matrix-units, register-buffer, rotated-loop and raster alone";
+    return "its kernels differ by half-tile, matrix-units and rotated-loop alone";
   }
   const { filterWidth, outputRows, outputWidth, tiledRows, widthAxis } = reduceAxes(problem);
   if (Math.min(filterWidth, outputRows, outputWidth) < 1) return "there is nothing to sum";

@@ -194,13 +194,12 @@ function shareKernel(
   const buckets = workspace === undefined
     ? undefined
     : module.tensor("buckets", "write", vector, buffers.split(workspace));
-  const { registerBuffer, rotatedLoop, raster } = fullVariant(request.variant);
+  const { rotatedLoop } = fullVariant(request.variant);
   const loop = {
     slices,
     rows: shape.outChannels,
     columns: shape.inChannels,
     batches: correlationBatches(shape),
-    raster,
     anyBatches: true,
     steps: Math.ceil(length / policy.depth),
     firstStep: "0u",
@@ -283,7 +282,7 @@ function shareKernel(
       ...name,
       mode,
       module,
-      { ...loop, ...operands, registerBuffer, rotatedLoop, rotation },
+      { ...loop, ...operands, rotatedLoop, rotation },
       policy,
       a,
       b,

@@ -115,29 +115,27 @@ export function rowFragments(
   ];
 }
 
-/** Multiplies the fragments of a row, which are named with `suffix`, in an order that the inner product has. */
+/** Multiplies the fragments of a row, in an order that the inner product has. */
 export function multiplyFragments(
   inner: InnerProduct,
   tile: ThreadTile,
   sum: SumName,
   order: ProductOrder,
-  suffix = "",
 ): string[] {
   const single = tile.threadRows === 1;
-  const factor = (row: number) =>
-    single ? `a0${suffix}` : `a${Math.floor(row / 4)}${suffix}.${"xyzw"[row % 4]}`;
+  const factor = (row: number) => single ? `a0` : `a${Math.floor(row / 4)}.${"xyzw"[row % 4]}`;
   const { multiplyOne } = inner;
   if (order === "rows" || multiplyOne === undefined) {
     return eachSum(
       tile,
-      (row, j) => inner.multiply(sum(row, j), factor(row), `b${j}${suffix}`),
+      (row, j) => inner.multiply(sum(row, j), factor(row), `b${j}`),
     );
   }
   const places = (count: number) => Array.from({ length: count }, (_, place) => place);
   const [rows, columns] = [places(tile.threadRows), places(fragments(tile.threadColumns) * 4)];
   const one = (row: number, column: number) => {
     const [j, element] = [Math.floor(column / 4), "xyzw"[column % 4]];
-    return multiplyOne(`${sum(row, j)}.${element}`, factor(row), `b${j}${suffix}.${element}`);
+    return multiplyOne(`${sum(row, j)}.${element}`, factor(row), `b${j}.${element}`);
   };
   return order === "serpentine"
     ? rows.flatMap((row) => thereAndBack(columns, row).map((column) => one(row, column)))

@@ -34,13 +34,11 @@ export interface ThreadProducts {
   readonly depth: number;
   /** The depth of a tile is text, not a loop. */
   readonly unroll: boolean;
-  /** A row's fragments are loaded before the row ahead of it is multiplied. */
-  readonly ahead?: boolean;
   /** Row by row where absent; by columns where the loop is rotated. */
   readonly order?: ProductOrder;
   /**
    * How the loop ends within a step's products, where it has one tile of each operand, filled from registers; with a step where
-   * absent. It does also where rows are no texts or load the next, sums are not of f32 or move to others, or the last step has a text
+   * absent. It does also where rows are no texts, sums are not of f32 or move to others, or the last step has a text
    * of its own; and where sums are stored in parts, unless it fetches early.
    */
   readonly rotation?: Rotation | undefined;
@@ -70,7 +68,6 @@ export function threadProducts(
     tiles,
     depth,
     unroll,
-    ahead = false,
     order = "rows",
     rotation,
     last,
@@ -83,42 +80,26 @@ export function threadProducts(
   const every = accumulate.into === "registers" ? accumulate.every : 0;
   const sums = threadSums(threadTile, inner.sum, every, sumIndex);
   const row = (k: string) => rowFragments(inner, threadTile, k, ...tiles);
-  const load = (k: string, suffix = "", keyword = "let") =>
-    row(k).map(({ name, value }) => `${keyword} ${name}${suffix} = ${value};`);
+  const load = (k: string) => row(k).map(({ name, value }) => `let ${name} = ${value};`);
   const still = inner.sum === "f32" &&
     (accumulate.into === "registers" ? every === 0 : rotation?.early === true);
   const rotates = rotation !== undefined && rotation.rows > 0 && rotation.rows < depth && unroll &&
-    !ahead && still && last === undefined;
-  const multiply = (suffix = "") =>
-    multiplyFragments(inner, threadTile, sums.inner, rotates ? "columns" : order, suffix);
-  const text = (lines: readonly string[]) => lines.map((line) => `      ${line}`).join("\n");
+    still && last === undefined;
+  const products = multiplyFragments(
+    inner,
+    threadTile,
+    sums.inner,
+    rotates ? "columns" : order,
+  );
+  const text = (k: string) => [...load(k), ...products].map((line) => `      ${line}`).join("\n");
   const rowsOf = (depth: number) =>
-    Array.from({ length: depth }, (_, k) => {
-      if (!ahead) return `    {\n${text([...load(`${k}`), ...multiply()])}\n    }`;
-      return text([
-        ...(k === 0 ? load("0", "_0") : []),
-        ...(k + 1 < depth ? load(`${k + 1}`, `_${k + 1}`) : []),
-        ...multiply(`_${k}`),
-      ]);
-    });
-  const block = (rows: readonly string[]) =>
-    ahead ? `    {\n${rows.join("\n")}\n    }` : rows.join("\n");
+    Array.from({ length: depth }, (_, k) => `    {\n${text(`${k}`)}\n    }`);
   const all = unroll ? rowsOf(depth) : undefined;
-  const looped = () => {
-    const body = ahead
-      ? [
-        ...load(`min(k + 1u, ${depth - 1}u)`, "_next"),
-        ...multiply(),
-        ...row("0").map(({ name }) => `${name} = ${name}_next;`),
-      ]
-      : [...load("k"), ...multiply()];
-    const loop = [`    for (var k = 0u; k < ${depth}u; k++) {`, text(body), "    }"];
-    return block(ahead ? [text(load("0", "", "var")), ...loop] : loop);
-  };
+  const looped = () => `    for (var k = 0u; k < ${depth}u; k++) {\n${text("k")}\n    }`;
   return {
     declarations: tiles.map(({ declaration }) => declaration),
     sums: sums.declare,
-    multiply: all === undefined ? looped() : block(all),
+    multiply: all === undefined ? looped() : all.join("\n"),
     ...(all && rotates && {
       rotated: {
         before: all.slice(0, rotation.rows).join("\n"),
@@ -126,7 +107,7 @@ export function threadProducts(
         early: rotation.early,
       },
     }),
-    multiplyLast: last === undefined ? "" : block(rowsOf(last)),
+    multiplyLast: last === undefined ? "" : rowsOf(last).join("\n"),
     fold: sums.fold,
     finish: sums.finish,
     parts: accumulate.into === "store" &&

@@ -68,20 +68,16 @@ export function workgroupTile(
   extent: number,
   depth: number,
   loader: Pick<TileLoader, "along" | "value">,
-  { arrays2d, doubleBuffer }: Pick<FullMainLoopVariant, "arrays2d" | "doubleBuffer">,
+  { doubleBuffer }: Pick<FullMainLoopVariant, "doubleBuffer">,
 ): WorkgroupTile & FilledTile {
   const scalar = loader.value ?? "f32";
   const row = rowVectors(extent, loader);
   const vector = typeName(scalar, 4);
   const name = `${operand}_tile`;
-  const type = arrays2d
-    ? `array<array<${vector}, ${row}>, ${depth}>`
-    : `array<${vector}, ${row * depth * (doubleBuffer ? 2 : 1)}>`;
-  const declared = arrays2d && doubleBuffer ? `array<${type}, 2>` : type;
-  const half = doubleBuffer ? "[half]" : "";
-  const start = doubleBuffer ? `half * ${row * depth}u + ` : "";
-  const at = (k: string, v: string) =>
-    arrays2d ? `${name}${half}[${k}][${v}]` : `${name}[${start}(${k}) * ${row}u + ${v}]`;
+  // Arrays of arrays: an unrolled depth is a constant index.
+  const type = `array<array<${vector}, ${row}>, ${depth}>`;
+  const declared = doubleBuffer ? `array<${type}, 2>` : type;
+  const at = (k: string, v: string) => `${name}${doubleBuffer ? "[half]" : ""}[${k}][${v}]`;
   return {
     scalar,
     declaration: `var<workgroup> ${name}: ${declared};`,

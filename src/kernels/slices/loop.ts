@@ -32,10 +32,6 @@ export interface SliceLoopShape extends SliceSums {
   readonly steps: number;
   /** Statements that declare what the loaders and the store derive from `batch`. */
   readonly batchText: string;
-  /** Rows of tiles that workgroups go down before they turn to the next column of tiles; 0 for all rows. */
-  readonly raster: number;
-  /** Threads load the next row of the tile before they multiply one. */
-  readonly registerBuffer: boolean;
   /** The loop is rotated, where that pays. */
   readonly rotatedLoop: boolean;
   /** Where it ends then; none is rotated where absent. */
@@ -100,9 +96,9 @@ export function sliceLoopKernel(
   const perSlice = sliceThreads(policy);
   const threads = workgroupThreads(policy, shape.slices);
   const { partial = 0, outputLayout = TUNED_VARIANT.outputLayout } = shape;
-  const { registerBuffer, rotatedLoop, raster, rotation } = shape;
+  const { rotatedLoop, rotation } = shape;
   const name = `${traits}_${slicePolicyName(policy)}${partial === 0 ? "" : "_partial"}${
-    variantTrait({ outputLayout, registerBuffer, rotatedLoop, raster })
+    variantTrait({ outputLayout, rotatedLoop })
   }_${suffix}`;
   const grid = sliceThreadGrid(policy, shape);
   const fragments = policy.threadColumns / 4;
@@ -139,7 +135,6 @@ export function sliceLoopKernel(
       tiles: [tileOf("a"), tileOf("b")],
       depth: policy.depth,
       unroll: true,
-      ahead: registerBuffer,
       rotation: rotates ? rotation : undefined,
       // Where sums are stored in parts rows are up to 3 % faster on an H200.
       order: partial === 0 ? "serpentine" : "rows",
@@ -186,14 +181,14 @@ export function sliceIterations(
 export function blockPlaceText(
   module: ModuleBuilder,
   block: string,
-  shape: Pick<SliceLoopShape, "rows" | "columns" | "raster">,
+  shape: Pick<SliceLoopShape, "rows" | "columns">,
   policy: Pick<SliceCut, "rows" | "columns">,
 ): string[] {
   const tiles = {
     rows: Math.ceil(shape.rows / policy.rows),
     columns: Math.ceil(shape.columns / policy.columns),
     classes: 1,
-    raster: shape.raster,
+    raster: 0,
   };
   return [
     ...tilePlaceText(module, [block, "batch"], tiles),
@@ -211,7 +206,6 @@ export function sliceWorkgroupText(
     | "columns"
     | "batches"
     | "split"
-    | "raster"
     | "anyBatches"
     | "batchText"
     | "firstStep"
@@ -238,7 +232,7 @@ export function sliceWorkgroupText(
   };
 }
 
-type SplitShape = Pick<SliceLoopShape, "rows" | "columns" | "raster" | "batchText">;
+type SplitShape = Pick<SliceLoopShape, "rows" | "columns" | "batchText">;
 
 /** The block and the steps of a workgroup. Those that run at once read the same depths. */
 function splitText(

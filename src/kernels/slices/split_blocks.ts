@@ -88,7 +88,7 @@ export function sumPartsKernel(
   name: string,
   mode: SizeMode,
   module: ModuleBuilder,
-  shape: Pick<SliceLoopShape, "rows" | "columns" | "raster">,
+  shape: Pick<SliceLoopShape, "rows" | "columns">,
   { split, results }: BlockParts,
   block: BlockSize,
   parts: TensorAccess,

@@ -1,6 +1,5 @@
 import exchange from "../../../shaders/exchange.wgsl" with { type: "text" };
 import { type StepLoader, stepLoopText, type StepProducts } from "../loop/step_loop.ts";
-import { rasterTrait } from "../main_loop_variant.ts";
 import { MATRIX_FEATURES } from "../matrix_units.ts";
 import {
   type ModuleBuilder,
@@ -25,7 +24,7 @@ import {
 /** What of a sliced product is shared by threads that multiply themselves and by matrix units. */
 export type UnitSliceShape = Omit<
   SliceLoopShape,
-  "across" | "scalar" | "outputLayout" | "registerBuffer" | "rotatedLoop" | "rotation"
+  "across" | "scalar" | "outputLayout" | "rotatedLoop" | "rotation"
 >;
 
 /** Slices of workgroups of which a multiprocessor runs two. */
@@ -154,9 +153,7 @@ export function unitSliceKernel(
   const threads = unitSliceThreads(policy);
   const { partial = 0 } = shape;
   const { rows, columns, matrices, unit, written } = policy;
-  const name = `${traits}_${unitSliceName(policy)}${partial === 0 ? "" : "_partial"}${
-    rasterTrait(shape.raster)
-  }_${suffix}`;
+  const name = `${traits}_${unitSliceName(policy)}${partial === 0 ? "" : "_partial"}_${suffix}`;
   const partialSteps = partial === 0 ? "" : module.parameter("partial_steps", partial);
   const none: StepLoader = { places: "", registers: "", fetch: "", store: "" };
   const wgsl = stepLoopText({

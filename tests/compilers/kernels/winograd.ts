@@ -66,7 +66,6 @@ export function fusedKernels(): Kernel[] {
       filter: 3,
       policy: "16x16x4_4x4",
       flush: 8,
-      variant: { registerBuffer: true },
     },
     { algorithm: "winograd2d", inputSize: [9, 7], filter: 3, flush: 4 },
     { algorithm: "winograd2d", inputSize: [9, 8], filter: 4, tile: "F(4x2,2x4)" },
