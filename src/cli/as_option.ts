@@ -4,7 +4,6 @@ import { fileDType, type TensorSource } from "../npy/mod.ts";
 /** Types that `--as` takes bits as. */
 export const AS_DTYPES = ["bf16"] as const;
 
-/** Help of `--as`. */
 export const AS_HELP = "bf16: read uint16, int16 and V2 files as bits of bfloat16";
 
 /** @throws {TypeError} where `--as` is given and none of the files that are opened is of such bits. */

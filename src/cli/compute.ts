@@ -38,7 +38,6 @@ export interface ComputeOptions {
 }
 
 const FEW_RUNS = 5;
-/** What `--runs` says of that. */
 export const RUNS_HELP = `default ${FEW_RUNS}, after a brief warm-up`;
 
 /**

@@ -60,5 +60,4 @@ export function convOptions() {
     .addHelpText("after", EXAMPLES);
 }
 
-/** What they parse to. */
 export type ConvOptions = ReturnType<ReturnType<typeof convOptions>["opts"]>;

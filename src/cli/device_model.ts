@@ -4,13 +4,11 @@ import type { DeviceModel } from "../algorithms/device/model.ts";
 import { readDeviceModel } from "../bench/calibrate/model_file.ts";
 import { pathOr, readPathOr } from "./values.ts";
 
-/** What `--device-model` says of itself. */
 export const DEVICE_MODEL_HELP =
   "predict times from this file (of calibrate --output), or h200 for an NVIDIA H200";
 
 const H200_WORD = "h200";
 
-/** Reads `--device-model`. */
 export const parseDeviceModel = pathOr(H200_WORD);
 
 /** The model that `--device-model` says. */

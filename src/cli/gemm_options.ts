@@ -182,7 +182,6 @@ export function gemmOptions() {
     .addHelpText("after", EXAMPLES);
 }
 
-/** What the options of `wgconv gemm` parse to. */
 export type GemmOptions = ReturnType<ReturnType<typeof gemmOptions>["opts"]>;
 
 /** What the options choose in place of the planner. */

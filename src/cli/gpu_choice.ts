@@ -7,11 +7,8 @@ export interface GpuChoice {
   readonly adapter?: string | undefined;
 }
 
-/** What `--adapter` says of itself. */
 export const ADAPTER_HELP = "which GPU: its index, or part of its name, in wgconv devices";
 
-/** What `--backend` says of itself. */
 export const BACKEND_HELP = "WebGPU implementation: wgpu (Deno's), or dawn (Chromium's)";
 
-/** What `--device` says of itself. */
 export const DEVICE_HELP = "gpu, or cpu: compute with the FP64 reference, without a driver";

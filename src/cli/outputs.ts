@@ -5,7 +5,6 @@ import { memberToWrite, npyFile } from "../npy/npz_path.ts";
 import { proveNpy } from "../npy/write.ts";
 import { readText } from "../read_text.ts";
 
-/** What `--force` does, of every command that writes files. */
 export const FORCE_HELP = "overwrite existing files and members of archives, also inputs";
 
 /** A file or folder that a command is going to write. */

@@ -133,35 +133,27 @@ export function problemCommand(name: string) {
     .option("--with <list>", `turn optimisations on: ${VARIANT_HELP.with}`, commaList);
 }
 
-/** What `--math` says. */
 export const MATH_HELP =
   "how f32 is multiplied: f32; f16x3, as three products of halves on matrix units (--backend dawn); " +
   "or auto, the faster";
 
-/** What `--fill` says. */
 export const FILL_HELP = `kind of generated data: ${
   FILL_KINDS.join(", ")
 }; default uniform01, int8 for i8`;
 
-/** What `--seed` says. */
 export const SEED_HELP = "seed of generated data and of samples";
 
-/** What `--exact` says. */
 export const EXACT_HELP = "exclude Winograd algorithms, whose rounding errors are larger";
 
-/** What `--max-bound-ratio` says. */
 export const BOUND_HELP = "exclude Winograd algorithms that may exceed this bound ratio";
 
-/** What `--loss-scale` says. */
 export const LOSS_SCALE_HELP =
   "multiply the output's gradient by x before it is rounded; the result is x times as large";
 
-/** What `--flush` says. */
 export const FLUSH_HELP =
   "products that one accumulator of fused Winograd, WinRS or matrix units sums before its value moves " +
   "to another sum; 0 for all";
 
-/** What `--policy` says. */
 export const POLICY_HELP =
   "tile policy: small, or a tile such as 64x32x8_8x8: results and depth per workgroup, results per thread";
 
@@ -177,7 +169,6 @@ export function refuseLossScale(
   );
 }
 
-/** What `--out-dtype` says. */
 export const OUT_DTYPE_HELP =
   "type of the result and the bias: f32 or f16, by default that of the operands; of i8 operands i32 " +
   "(default), i8 or u8";
@@ -187,7 +178,6 @@ function numberOrFile(text: string): number | string {
   return Number.isNaN(value) ? text : value;
 }
 
-/** What the options of {@linkcode problemCommand} parse to. */
 export type ProblemOptions = ReturnType<ReturnType<typeof problemCommand>["opts"]>;
 
 /** Options that choose among plans, as commands have them. */

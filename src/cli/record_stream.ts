@@ -15,7 +15,6 @@ export interface RecordStream extends Disposable {
   write(record: ReportRecord): void;
 }
 
-/** What is to become of a file that is not empty. */
 export interface StreamOptions {
   /** Goes on with what is there; not given by commands that cannot. */
   readonly resume?: boolean;

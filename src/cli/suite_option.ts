@@ -7,11 +7,9 @@ import { parseGemmSuite } from "../problem/gemm_suite.ts";
 import { textTable } from "../report/table.ts";
 import { printer, reporter } from "./output.ts";
 
-/** Help of `--suite`. */
 export const SUITE_HELP =
   "file of problems in benchdnn's grammar, or a built-in suite (bench --list-suites); repeatable";
 
-/** Problems of suites. */
 export interface ReadSuites {
   readonly problems: readonly SuiteProblem[];
   readonly files: readonly string[];

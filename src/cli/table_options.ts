@@ -2,19 +2,14 @@ import { CASE_COLUMN_NAMES, type CaseColumnName, type CaseOrder } from "../repor
 import type { RowOrder } from "../report/table.ts";
 import { type ChoiceParser, oneOf, someOf } from "./values.ts";
 
-/** What `--columns` says. */
 export const COLUMNS_HELP = `columns of the table: ${CASE_COLUMN_NAMES.join(", ")}`;
 
-/** Reads `--columns`. */
 export const parseColumns = someOf<CaseColumnName>(CASE_COLUMN_NAMES);
 
-/** Reads `--sort`: `time`, `-time`. */
 export const parseSort = sortParser<CaseColumnName>(CASE_COLUMN_NAMES);
 
-/** What `--sort` says. */
 export const SORT_HELP = "column to sort by; -time for the largest first";
 
-/** What `--wide` says. */
 export const WIDE_HELP = "show every column, even if the table is wider than the terminal";
 
 /** Makes a parser of a column that rows are sorted by. */
@@ -29,17 +24,13 @@ export function sortParser<C extends string>(
   return Object.assign(parse, { choices: names, list: false });
 }
 
-/** What `--jsonl` says. */
 export const JSONL_HELP =
   "write a record per case to this file; - is stdout, the table then goes to stderr";
 
-/** What `--resume` of suites says. */
 export const RESUME_HELP = "continue the --jsonl file of an interrupted run";
 
-/** What `--shard` says. */
 export const SHARD_HELP = "only part i of n, from 1: for several machines";
 
-/** How a table of cases is asked for. */
 export interface TableOptions {
   readonly columns?: readonly CaseColumnName[] | undefined;
   readonly sort?: CaseOrder | undefined;

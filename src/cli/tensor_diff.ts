@@ -5,7 +5,6 @@ import { refuseUnusedAs } from "./as_option.ts";
 import { formatCount, formatError, significant } from "../report/format.ts";
 import { verdictWord } from "../report/record.ts";
 
-/** What `wgconv tensor diff` finds. */
 export interface TensorDiff {
   readonly got: string;
   readonly reference: string;

@@ -4,7 +4,6 @@ import { textTable } from "../report/table.ts";
 import { dtypeBytes, type FileDType } from "../tensor/dtype.ts";
 import { elementCount } from "../tensor/tensor.ts";
 
-/** What `wgconv tensor info` says of a tensor. */
 export interface TensorInfo {
   readonly path: string;
   readonly dtype: FileDType;

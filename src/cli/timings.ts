@@ -3,7 +3,6 @@ import { textTable } from "../report/table.ts";
 import type { Timings } from "../run/timeline.ts";
 import { printer } from "./output.ts";
 
-/** What `--timings` says. */
 export const TIMINGS_HELP = "print how long each part of the run took, in ms";
 
 /** Prints where the time went, where that was asked for; aside where the result goes to stdout. */

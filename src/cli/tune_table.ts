@@ -71,13 +71,10 @@ const USUAL: readonly TuneColumnName[] = NAMES.filter((name) => {
 /** Those that go where not all fit, the last of these first. */
 const SPARE: readonly TuneColumnName[] = ["layout", "noise", "kernel"];
 
-/** What `--columns` says. */
 export const TUNE_COLUMNS_HELP = `columns of the table: ${NAMES.join(", ")}`;
 
-/** Reads `--columns`. */
 export const parseTuneColumns = someOf<TuneColumnName>(NAMES);
 
-/** Reads `--sort`. */
 export const parseTuneSort = sortParser<TuneColumnName>(NAMES);
 
 type Coming = Record<"problem" | "op" | "dtype" | "layout", string>;

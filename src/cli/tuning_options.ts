@@ -13,7 +13,6 @@ import { cachePath } from "./cache_folder.ts";
 import { oneSentence } from "./failure.ts";
 import { reporter } from "./output.ts";
 
-/** What `--tuning` says. */
 export const TUNING_HELP = "file of wgconv tune that auto reads, or none; default the user's own";
 
 /** A tuning file and what it holds. */

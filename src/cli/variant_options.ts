@@ -15,7 +15,6 @@ export const VARIANT_HELP = {
   with: variantNames(false).join(", "),
 } as const;
 
-/** Help of `--raster`. */
 export const RASTER_HELP =
   "order of tiles: rows (all rows, then the next column), or grouped:N (N rows, all columns, then the " +
   "next N rows)";

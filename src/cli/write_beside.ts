@@ -4,7 +4,6 @@ import type { During } from "../run/timeline.ts";
 import { tensor } from "../tensor/tensor.ts";
 import type { DType } from "../tensor/dtype.ts";
 
-/** Where a result goes, and what it is there. */
 export interface ResultFile {
   readonly path: string | undefined;
   readonly dtype: DType;

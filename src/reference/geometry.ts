@@ -22,7 +22,6 @@ export interface Geometry {
   readonly op: ConvProblem["op"];
   readonly batch: number;
   readonly groups: number;
-  /** Channels of one group. */
   readonly inChannels: number;
   readonly outChannels: number;
   readonly inputSize: Triple;

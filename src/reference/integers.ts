@@ -10,7 +10,6 @@ import type { ProjectionInputs } from "./projection.ts";
 import { referenceConv, type ReferenceInputs, type ReferenceOptions } from "./reference.ts";
 import { randomStream } from "./sample.ts";
 
-/** What an int32 holds at most. */
 const MOST = 2 ** 31 - 1;
 
 /** Bytes that results are rounded to: their type, and which of them stands for zero. */

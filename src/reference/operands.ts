@@ -8,7 +8,6 @@ import type { HostArray } from "./geometry.ts";
 export interface HostOperand {
   /** The elements in the order of `layout`. */
   readonly data: HostArray;
-  /** Order of the axes. */
   readonly layout: Layout | FilterLayout;
 }
 

@@ -227,9 +227,7 @@ export function activatedMagnitude(
 
 /** A sum and what its activation makes of it. */
 export interface ActivatedSum {
-  /** The sum. */
   readonly argument: number;
-  /** What the activation makes of it. */
   readonly value: number;
   /** Σ|a||b| of the argument, and what was added to it. */
   readonly magnitude: number;

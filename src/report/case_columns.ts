@@ -86,10 +86,8 @@ export const CASE_COLUMNS = {
   message: words("message", ({ message, regressed }) => regressed ?? message ?? "-"),
 } as const satisfies Readonly<Record<string, CaseColumn>>;
 
-/** Name of a column. */
 export type CaseColumnName = keyof typeof CASE_COLUMNS;
 
-/** All names. */
 export const CASE_COLUMN_NAMES = Object.keys(CASE_COLUMNS) as CaseColumnName[];
 
 /** What was asked for and, where `auto` chose, what it took: `auto: winograd2d F(4x4,3x3)`. */
@@ -127,7 +125,6 @@ export function recordCeilings({ device, dtype }: ReadCase): Ceilings {
   return deviceCeilings(device, dtype);
 }
 
-/** What rows are sorted by. */
 export type CaseOrder = RowOrder<CaseColumnName>;
 
 /** Cases sorted by a column; what has no value comes last. */

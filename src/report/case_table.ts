@@ -16,7 +16,6 @@ export type ComingCase =
   & Pick<ReadCase, "problem" | "op" | "layout" | "cache" | "dtype" | "out_dtype" | "accumulate">
   & { readonly algorithm: string };
 
-/** How a table of cases looks. */
 export interface CaseTableOptions {
   readonly columns?: readonly CaseColumnName[] | undefined;
   /** Whether all columns that suit the cases are shown whole, kernels' names among them, whatever room there is. */

@@ -38,7 +38,6 @@ export interface AccuracyRegression extends CasePair {
   readonly reason: string;
 }
 
-/** Two runs compared. */
 export interface Comparison {
   readonly by: PairBy;
   readonly rule: SpeedRule;

@@ -16,7 +16,6 @@ import { median } from "./stats.ts";
 import { type Speedups, speedupsOf, speedupText, usualBaselines } from "./speedups.ts";
 import type { Column } from "./table.ts";
 
-/** What {@linkcode reportPage} may be told. */
 export interface PageOptions {
   readonly title: string;
   readonly sources: readonly string[];
@@ -261,7 +260,6 @@ export function table(columns: readonly Column[], rows: readonly (readonly strin
     `<tbody>\n${rows.map((row) => line("td", row)).join("\n")}\n</tbody>\n</table></div>`;
 }
 
-/** Style sheet of the report's page. */
 export const PAGE_STYLE = `:root {
   color-scheme: light dark;
   --ground: light-dark(#ffffff, #16181c);

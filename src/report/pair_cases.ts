@@ -15,7 +15,6 @@ export interface CasePair {
   readonly next: ReadCase;
 }
 
-/** What {@linkcode pairCases} finds. */
 export interface Pairing {
   readonly pairs: readonly CasePair[];
   /** What has no like on the other side, with what it differs in. */
@@ -157,7 +156,6 @@ function match(
 
 /** Why cases are not compared. */
 
-/** A record that is compared with none. */
 export interface Uncompared {
   readonly side: "base" | "new run";
   readonly record: ReadCase;

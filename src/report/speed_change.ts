@@ -3,10 +3,8 @@ import { formatMilliseconds } from "./format.ts";
 import type { ReadCase, ReadTime } from "./record_schema.ts";
 import erfc from "@stdlib/math-base-special-erfc";
 
-/** Whether one record is as fast as another. */
 export type SpeedVerdict = "SAME" | "FASTER" | "SLOWER" | "AMBIGUOUS";
 
-/** What {@linkcode speedChange} finds; `new` against `base`. */
 export interface SpeedChange {
   readonly verdict: SpeedVerdict;
   /** Base time over new time: above 1 the new one is faster. `null` where a time is missing. */
@@ -16,7 +14,6 @@ export interface SpeedChange {
   readonly reason?: string;
 }
 
-/** Limits of {@linkcode speedChange}. */
 export interface SpeedRule {
   /** Time ratio − 1 that counts as a regression. */
   readonly threshold: number;
@@ -24,9 +21,7 @@ export interface SpeedRule {
   readonly margin: number;
 }
 
-/** {@linkcode SpeedRule.margin} unless told. */
 export const USUAL_MARGIN = 0.02;
-/** {@linkcode SpeedRule.threshold} unless told. */
 export const USUAL_THRESHOLD = 0.05;
 /** A difference of ranks is significant below this probability. */
 export const SIGNIFICANT = 0.01;
@@ -109,7 +104,6 @@ function clockOf({ time_ms: time }: ReadCase): string | undefined {
   return clock !== undefined && DEVICE_CLOCKS.includes(clock) ? DEVICE_CLOCKS[0] : clock;
 }
 
-/** From and to. */
 export type Interval = readonly [low: number, high: number];
 
 /** Where medians of such samples lie, in ms: the samples' median and {@linkcode NOISE_MADS} deviations on both sides. */
@@ -128,7 +122,6 @@ function printInterval(time: ReadTime): string {
   return `${formatMilliseconds(Math.max(0, low))} to ${formatMilliseconds(high)}`;
 }
 
-/** What {@linkcode rankTest} finds. */
 export interface RankTest {
   /** Mann and Whitney's U of the first sample: pairs in which its value is the larger, ties as halves. */
   readonly u: number;

@@ -3,7 +3,6 @@ import { caseProblem, dtypeText } from "./case_key.ts";
 import type { ReadCase, ReadTime } from "./record_schema.ts";
 import { formatGflops, formatMilliseconds } from "./format.ts";
 
-/** What totals are made of. */
 export type TotalledCase =
   & Pick<ReadCase, "problem" | "op" | "layout" | "algorithm" | "requested" | "policy" | "tile">
   & Pick<ReadCase, "cache" | "flops" | "dtype" | "out_dtype">

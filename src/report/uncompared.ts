@@ -2,7 +2,6 @@
 import { canonicalProblem, dtypeText } from "./case_key.ts";
 import type { ReadCase } from "./record_schema.ts";
 
-/** A record that is compared with none. */
 export interface Uncompared {
   readonly side: "base" | "new run";
   readonly record: ReadCase;

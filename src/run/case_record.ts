@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { planMemory } from "../algorithms/memory.ts";
 import type { Plan } from "../algorithms/plan.ts";
 import type {
@@ -41,9 +42,7 @@ export interface CaseSetup extends CaseTraits {
   readonly lossScale?: number;
 }
 
-/** What came out. */
 export interface CaseOutcome {
-  /** None on the CPU backend. */
   readonly plan?: Plan | undefined;
   readonly time?: TimeRecord;
   readonly accuracy?: AccuracyRecord;
@@ -77,20 +76,14 @@ export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
     op: setup.op,
     algorithm: plan?.algorithm ?? setup.algorithm,
     ...(plan && plan.algorithm !== setup.algorithm ? { requested: setup.algorithm } : {}),
-    ...(policy === undefined ? {} : { policy }),
-    ...(tile === undefined ? {} : { tile }),
-    ...(pair === undefined ? {} : { pair }),
-    ...(segments === undefined ? {} : { segments }),
-    ...(cache === undefined ? {} : { cache }),
+    ...defined({ policy, tile, pair, segments, cache }),
     kernel: plan?.kernel ?? null,
     device: setup.device,
     dtype: setup.dtype,
-    ...(outDtype === undefined ? {} : { out_dtype: outDtype }),
-    ...(accumulate === undefined ? {} : { accumulate }),
+    ...defined({ out_dtype: outDtype, accumulate }),
     ...(plan?.arithmetic.math === undefined ? {} : { math: plan.arithmetic.math }),
     layout: setup.layout,
-    ...(filterLayout === undefined ? {} : { filter_layout: filterLayout }),
-    ...(epilogue === undefined ? {} : { epilogue }),
+    ...defined({ filter_layout: filterLayout, epilogue }),
     time_ms: time ?? null,
     gflops: time && time.median > 0 ? flops / time.median / 1e6 : null,
     flops,
@@ -98,8 +91,7 @@ export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
     workspace_bytes: plan?.workspaceBytes ?? null,
     memory_bytes: plan ? planMemory(plan, setup.op) : null,
     accuracy: accuracy ?? null,
-    ...(projection === undefined ? {} : { projection }),
-    ...(stream === undefined ? {} : { stream }),
+    ...defined({ projection, stream }),
     verdict,
     ...(message === undefined ? {} : { message }),
     ...(made ?? {}),

@@ -2,10 +2,8 @@
 import type { AccuracyRecord, ProjectionRecord, Verdict } from "../report/record.ts";
 import type { Checked } from "./check.ts";
 
-/** A chunk that was checked. */
 export interface CheckedChunk {
   readonly checked: Checked;
-  /** Its first image, and how many it has. */
   readonly first: number;
   readonly images: number;
 }
@@ -13,7 +11,6 @@ export interface CheckedChunk {
 /** What is said of a batch that was checked in chunks. */
 export interface ChunkChecks {
   add(chunk: CheckedChunk): void;
-  /** Chunks that were added. */
   readonly count: number;
   done(): Omit<Checked, "accuracy"> & { accuracy?: AccuracyRecord } | {
     readonly verdict: Verdict;
@@ -66,7 +63,6 @@ export function chunkChecks(total: number, along: boolean): ChunkChecks {
   };
 }
 
-/** A chunk's metrics with the places of the whole batch. */
 function placed(accuracy: AccuracyRecord, where: string, first: number): AccuracyRecord {
   const { worst, worst_group } = accuracy;
   return {
@@ -125,7 +121,6 @@ function most(a: number | null, b: number | null): number | null {
   return a === null ? b : b === null ? a : Math.max(a, b);
 }
 
-/** The mean of two means. */
 function mean(a: number | null, of: number, b: number | null, others: number): number | null {
   if (a === null || of === 0) return b;
   if (b === null || others === 0) return a;

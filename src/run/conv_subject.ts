@@ -78,12 +78,10 @@ export interface ConvAsked extends Layouts {
   readonly integers?: IntegerOperands | undefined;
 }
 
-/** The layout of one of the problem's tensors. */
 function layoutOf(which: ConvTensor, layouts: Layouts): Layout | FilterLayout {
   return which === "filter" ? layouts.filterLayout : layouts.layout;
 }
 
-/** One of the problem's tensors as it lies in memory. */
 function convTensor(
   problem: ConvProblem,
   which: ConvTensor,

@@ -53,7 +53,6 @@ export interface Coverable {
   readonly sumCost: number;
   /** Outputs that a projection adds up in a place. */
   readonly members: number;
-  /** Outputs of a sample. */
   readonly sample: number;
 }
 

@@ -53,9 +53,7 @@ export interface CutNeeds {
   readonly subject: BatchedSubject;
   /** Largest buffer of the device. */
   readonly maxBufferBytes: number;
-  /** Most bytes that may be held on the device beside the filter. */
   readonly maxBytes?: number | undefined;
-  /** Images of a chunk that are asked for. */
   readonly images?: number | undefined;
 }
 
@@ -121,7 +119,6 @@ export function cutBatch(needs: CutNeeds): BatchCut | undefined {
   };
 }
 
-/** Those of a subject's tensors that have a batch. */
 function cutTensors({ cut, summed }: BatchedSubject, part: Subject): SubjectTensor[] {
   const operands = part.operands.filter(({ role }) => (cut as readonly string[]).includes(role));
   return summed ? operands : [...operands, part.result];

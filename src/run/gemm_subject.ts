@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import {
   F16,
   F16_SUMS,
@@ -52,7 +53,6 @@ export function gemmPrecision(
   return dtype === "f16" && outDtype === "f32" ? { ...precision, result: "f32" } : precision;
 }
 
-/** One of a product's tensors. */
 function gemmTensor(
   problem: GemmProblem,
   role: GemmTensor,
@@ -72,16 +72,9 @@ export function gemmRequest(
     dtype,
     ...(accumulate === undefined || accumulate === "f32" ? {} : { accumulate }),
     ...(outDtype === undefined || dtype !== "f16" ? {} : { outDtype }),
-    ...(math === undefined ? {} : { math }),
-    ...(policy === undefined ? {} : { policy }),
-    ...(splits === undefined ? {} : { splits }),
-    ...(flush === undefined ? {} : { flush }),
-    ...(balance === undefined ? {} : { balance }),
-    ...(variant === undefined ? {} : { variant }),
+    ...defined({ math, policy, splits, flush, balance, variant }),
     limits,
-    ...(matrixUnits === undefined ? {} : { matrixUnits }),
-    ...(device === undefined ? {} : { device }),
-    ...(sizes === undefined ? {} : { sizes }),
+    ...defined({ matrixUnits, device, sizes }),
   };
 }
 

@@ -66,12 +66,10 @@ export function fillOperand(one: SubjectTensor, made: MadeData): HostData {
   return factor === 1 ? filled(dtype) as HostData : scaledTo(dtype, filled("f32"), factor);
 }
 
-/** What an operand is multiplied by. */
 function factorOf({ role }: SubjectTensor, { lossScale = 1 }: LossScale): number {
   return role === "output" ? lossScale : 1;
 }
 
-/** Values in f32 times a factor, in a dtype. */
 function scaledTo(dtype: DType, values: Float32Array, factor: number): HostData {
   const scaled = new (arrayConstructor(dtype))(values.length) as HostData;
   for (let i = 0; i < values.length; i++) scaled[i] = values[i]! * factor;

@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { EMPTY_RESULT } from "../accuracy/mod.ts";
 import type { Balance } from "../algorithms/balance.ts";
 import type { Plan } from "../algorithms/plan.ts";
@@ -39,7 +40,6 @@ export interface RunOptions {
   /** What gradients of outputs are multiplied by, where they are operands. */
   readonly lossScale?: number;
   readonly protocol: TimingProtocol;
-  /** The tag of the records; `wgconv` where absent. */
   readonly provider?: string;
 }
 
@@ -88,11 +88,9 @@ export interface RunHooks {
   onPlan?(plan: Plan): void;
   /** What was measured to be fastest on a device; `auto` takes it. */
   tuning?(executor: Executor): TuningTable | undefined;
-  /** A case that its algorithm does not support, which has no record. */
   onSkip?(what: string, reason: string): void;
   /** A case of a group that is prepared or timed next: the `place`-th, from 1, of `count` that go in turn. */
   onTry?(one: RunCase, place: number, count: number): void;
-  /** A case that ran. */
   onRan?(ran: RanCase): Promise<void> | void;
 }
 
@@ -226,15 +224,12 @@ export interface TogetherOptions {
   readonly protocol: TimingProtocol;
   /** Of all buffers, for what is timed cold; 1 where absent. */
   readonly copies?: number;
-  /** What results are checked against; nothing is checked where absent. */
   readonly checks?: CaseChecks | undefined;
   /** Whether results are wanted though nothing is checked. */
   readonly fetched?: boolean;
-  /** Told which plan is prepared, or timed, next. */
   readonly onTry?: (place: number) => void;
   /** Told each result before it is checked, when the device is done with it. */
   readonly onResult?: ((result: HostData) => void) | undefined;
-  /** Times the parts. */
   readonly during?: During;
 }
 
@@ -300,7 +295,6 @@ async function runOnce(ready: Ready, during: During): Promise<HostData> {
   return await during("read back", () => ready.fetch());
 }
 
-/** Copies of a group's operands that calls cycle through. */
 function copiesOf({ subject, cases }: RunGroup): number {
   if (!cases.some(({ caches }) => caches.includes("cold"))) return 1;
   const bytes = [...subject.operands, subject.result]
@@ -350,9 +344,7 @@ function planningOf(
     algorithm,
     ...(policy === "auto" ? {} : { policy }),
     ...(tile === "auto" ? {} : { tile }),
-    ...(pair === undefined ? {} : { pair }),
-    ...(splits === undefined ? {} : { splits }),
-    ...(balance === undefined ? {} : { balance }),
+    ...defined({ pair, splits, balance }),
   };
 }
 
@@ -368,8 +360,7 @@ function caseSetup(
     algorithm,
     ...(policy === "auto" ? {} : { policy }),
     ...(tile === "auto" ? {} : { tile }),
-    ...(pair === undefined ? {} : { pair }),
-    ...(segments === undefined ? {} : { segments }),
+    ...defined({ pair, segments }),
     cache,
     device,
     ...(provider === undefined ? {} : { provider }),

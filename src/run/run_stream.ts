@@ -42,7 +42,6 @@ export type TakePart = (
 export interface StreamJob {
   readonly subject: BatchedSubject;
   readonly cut: BatchCut;
-  /** Its tensors with a batch have files. */
   readonly source: Omit<OperandSource, "files"> & { readonly files: OperandFiles };
   readonly planning: Partial<Planning>;
   /** What records call its algorithm, and what computes it. */
@@ -50,7 +49,6 @@ export interface StreamJob {
   readonly device: string;
   readonly check: CheckMode | "none";
   readonly onPlan?: (plan: Plan) => void;
-  /** Told of chunks that are done. */
   readonly onProgress?: (done: number, chunks: number) => void;
   /** Takes the result; of what is added up all at once, at the end. */
   readonly take?: TakePart | undefined;
@@ -276,7 +274,6 @@ function chunksOf({ subject, cut }: StreamJob, check: CheckMode | "none"): Chunk
   });
 }
 
-/** Whether a tensor is cut with the batch. */
 function hasBatch({ cut }: BatchedSubject, { role }: SubjectTensor): boolean {
   return (cut as readonly string[]).includes(role);
 }
@@ -294,7 +291,6 @@ function emptyOperands({ operands }: Subject): HostOperands {
   }));
 }
 
-/** Room for a tensor. */
 function emptyData({ dtype, shape }: SubjectTensor): HostData {
   return new (arrayConstructor(dtype))(elementCount(shape)) as HostData;
 }

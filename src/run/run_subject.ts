@@ -26,7 +26,6 @@ export interface Job {
   readonly onResult?: (result: HostData) => void;
   /** Told how far the check is. */
   readonly onProgress?: (fraction: number) => void;
-  /** Times the parts. */
   readonly during?: During;
 }
 

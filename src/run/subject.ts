@@ -83,7 +83,6 @@ export type Planning =
 export interface ReferenceOptions {
   /** Canonical flat indices, ascending. */
   readonly indices?: Float64Array;
-  /** So many at least, equally many of each channel. */
   readonly sample?: { readonly count: number; readonly seed: number };
   readonly onProgress?: (fraction: number) => void;
 }
@@ -95,11 +94,9 @@ export interface ReferenceOptions {
 export interface Subject extends Coverable {
   /** What records say of it. */
   readonly traits: CaseTraits;
-  /** What progress calls it. */
   readonly title: string;
   /** Its algorithm, where there is but one to name. */
   readonly algorithm?: string;
-  /** Features that a device needs. */
   readonly features: readonly string[];
   readonly operands: readonly SubjectTensor[];
   readonly result: SubjectTensor;

@@ -7,7 +7,6 @@ import type { TimeRecord } from "../report/record.ts";
 import { fillTensor } from "../tensor/fill.ts";
 import { type Timed, timedPlan, timeRivals, type TimingProtocol } from "./timing.ts";
 
-/** A plan whose result nobody wants, and the type of what it reads. */
 export interface TimedPlan {
   readonly plan: Plan;
   readonly dtype: "f32" | "f16" | "i8";
@@ -70,7 +69,6 @@ async function prepared(
   }
 }
 
-/** Random data of a type on the device. */
 function randomBuffer(
   gpu: GpuDevice,
   made: Map<TimedPlan["dtype"], GPUBuffer>,

@@ -27,7 +27,6 @@ export type Part =
 /** Times a part: `work`, until its promise settles. */
 export type During = <T>(part: Part, work: () => T) => T;
 
-/** Times nothing. */
 export const untimed: During = (_, work) => work();
 
 /** How long a part took by the wall's clock. */
@@ -126,7 +125,6 @@ function timingsOf(spans: readonly Span[], total: number): Timings {
   };
 }
 
-/** Four significant digits. */
 function rounded(ms: number): number {
   return Number(ms.toPrecision(4));
 }

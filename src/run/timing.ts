@@ -56,7 +56,6 @@ const MOST_REPEATS = 4096;
 
 /** What can be timed. */
 export interface Timed {
-  /** Copies of its data that calls cycle through. */
   readonly copies: number;
   /** Runs it, beginning with the copy `first`. */
   run(options: ExecuteOptions, first?: number): Promise<Execution>;
@@ -90,7 +89,6 @@ interface Sampling {
   readonly samplesNs: number[];
   estimateNs: number;
   repeats: number;
-  /** Samples to take at most. */
   most: number;
   clock: string;
 }

@@ -25,9 +25,7 @@ const SAFE = 2n ** 53n;
 
 /** Where values come from, for messages. */
 export interface Origin {
-  /** A file or name. */
   readonly what: string;
-  /** Flat index of the first value. */
   readonly start: number;
 }
 
