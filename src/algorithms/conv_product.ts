@@ -3,7 +3,7 @@ import type { Scalar } from "../elements/scalar.ts";
 import { classEdges, classOutput, type ClassStore, classStore } from "../kernels/class_output.ts";
 import { type EpilogueFactory, epilogueTrait } from "../kernels/epilogue.ts";
 import type { TileLoader } from "../kernels/loader.ts";
-import { ringColumn } from "../kernels/loaders/ring_columns.ts";
+import { ringColumn } from "../kernels/loaders/rings.ts";
 import {
   mainLoopKernel,
   mainLoopMultiplications,

@@ -1,5 +1,5 @@
 import type { ClassResults } from "./class_output.ts";
-import type { RingColumns } from "./loaders/ring_columns.ts";
+import type { RingColumns } from "./loaders/rings.ts";
 
 /** How results lie by rows and columns: strides in elements, as `OutputMap` has them. */
 export interface LinearPlaces {

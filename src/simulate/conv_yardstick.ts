@@ -17,11 +17,10 @@ import {
   type ReferenceResult,
 } from "../reference/reference.ts";
 import { randomStream } from "../reference/sample.ts";
-import type { SimulatedOutputs } from "./collect.ts";
+import { type SimulatedOutputs, simulatedYardstick } from "./simulated_yardstick.ts";
 import { type ConvOperands, convOperands, resultSizes, threeTiles } from "./conv_operands.ts";
 import { convSource } from "./conv_source.ts";
 import { distinct, rounds, scaledBy, type SimulationOrder, simulationOrders } from "./orders.ts";
-import { simulatedYardstick } from "./simulated_yardstick.ts";
 import type { SimulatedSums } from "./sum_source.ts";
 import { simulateSums } from "./sums.ts";
 import { elementCount } from "../tensor/tensor.ts";

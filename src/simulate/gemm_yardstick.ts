@@ -8,9 +8,8 @@ import { summedProduct } from "../reference/gemm_conv.ts";
 import type { HostArray } from "../reference/geometry.ts";
 import { activatedMagnitude } from "../reference/reference.ts";
 import { randomStream } from "../reference/sample.ts";
-import type { SimulatedOutputs } from "./collect.ts";
+import { type SimulatedOutputs, simulatedYardstick } from "./simulated_yardstick.ts";
 import { distinct, rounds, scaledBy, type SimulationOrder, simulationOrders } from "./orders.ts";
-import { simulatedYardstick } from "./simulated_yardstick.ts";
 import type { SumSource } from "./sum_source.ts";
 import { simulateSums } from "./sums.ts";
 
@@ -68,25 +67,6 @@ export function gemmYardstick(asked: GemmYardstickRequest): Yardstick {
     },
     simulate: (block, order) => simulateBlock(request, block, order),
   });
-}
-
-/** A whole product in simulated arithmetic: what a correct kernel may give. */
-export function simulateGemm(
-  request: GemmYardstickRequest,
-  order: SimulationOrder = {},
-): Float64Array {
-  const { m, n, batch } = request.problem;
-  const result = new Float64Array(batch * m * n);
-  const columns = Array.from({ length: n }, (_, column) => column);
-  let at = 0;
-  for (let one = 0; one < batch; one++) {
-    for (let row = 0; row < m; row++) {
-      for (const { values } of simulateBlock(request, { one, rows: [row], columns }, order)) {
-        result[at++] = values[0]!;
-      }
-    }
-  }
-  return result;
 }
 
 /** The source of a block's sums: rows are left, columns right. */

@@ -1,5 +1,4 @@
-import type { Round } from "./folded_sums.ts";
-import type { SumOrder, SumSource } from "./sum_source.ts";
+import type { Round, SumOrder, SumSource } from "./sum_source.ts";
 
 /** An order of sums, and what the left operand is multiplied by: other roundings of data of the same kind. */
 export interface SimulationOrder extends SumOrder {

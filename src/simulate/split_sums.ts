@@ -1,8 +1,7 @@
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { driftFactor } from "../problem/split_drift.ts";
 import { type HighRounding, SPLIT_ROUNDING } from "../problem/split_rounding.ts";
-import { foldedSums } from "./folded_sums.ts";
-import type { SimulatedSums, SumOrder, SumSource } from "./sum_source.ts";
+import { foldedSums, type SimulatedSums, type SumOrder, type SumSource } from "./sum_source.ts";
 import { addUnit, exponentOf, lastExponent } from "./unit_sums.ts";
 
 /** What is found of a row of A or a column of B, all of its depth. */

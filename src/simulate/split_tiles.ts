@@ -1,9 +1,8 @@
 import type { AxisTile, PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { driftFactor } from "../problem/split_drift.ts";
 import { type HighRounding, SPLIT_ROUNDING } from "../problem/split_rounding.ts";
-import { foldedSums } from "./folded_sums.ts";
+import { foldedSums, type SimulatedSums, type SumOrder, type SumSource } from "./sum_source.ts";
 import { highHalf } from "./split_sums.ts";
-import type { SimulatedSums, SumOrder, SumSource } from "./sum_source.ts";
 import { throughOutput, transformedSide } from "./tiled_sums.ts";
 import type { RoundedTransform, TileTransforms } from "./transforms.ts";
 import { addUnit, exponentOf } from "./unit_sums.ts";

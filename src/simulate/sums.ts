@@ -1,8 +1,7 @@
 import { SPLIT_ROUNDING } from "../problem/split_rounding.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { productError, sumError } from "../reference/double_double.ts";
-import { foldedSums } from "./folded_sums.ts";
-import type { SimulatedSums, SumOrder, SumSource } from "./sum_source.ts";
+import { foldedSums, type SimulatedSums, type SumOrder, type SumSource } from "./sum_source.ts";
 import { splitSums } from "./split_sums.ts";
 import { splitTiledSums } from "./split_tiles.ts";
 import { tiledSums } from "./tiled_sums.ts";

@@ -1,6 +1,11 @@
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { foldedSums, type Round } from "./folded_sums.ts";
-import type { SimulatedSums, SumOrder, SumSource } from "./sum_source.ts";
+import {
+  foldedSums,
+  type Round,
+  type SimulatedSums,
+  type SumOrder,
+  type SumSource,
+} from "./sum_source.ts";
 import type { PatchTransform, RoundedTransform, TileTransforms } from "./transforms.ts";
 
 /** Winograd's: products of transformed patches, and their sums through the output transform. */

@@ -1,6 +1,5 @@
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { foldedSums } from "./folded_sums.ts";
-import type { SimulatedSums, SumOrder, SumSource } from "./sum_source.ts";
+import { foldedSums, type SimulatedSums, type SumOrder, type SumSource } from "./sum_source.ts";
 
 /** Bits of the 24 of f32 and of the two behind them, from the first bit of the largest term on. */
 const UNIT_BITS = 25;

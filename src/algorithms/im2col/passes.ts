@@ -17,7 +17,7 @@ import { pass } from "../passes.ts";
 import type { Pass } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import type { problemBuffers } from "../tensors.ts";
-import type { Im2colCut } from "./cut.ts";
+import type { Im2colCut } from "./plan.ts";
 import { columnLoader, im2colFilter, type Im2colGeometry, loadVector } from "./geometry.ts";
 
 /** What making a plan's passes goes by. */

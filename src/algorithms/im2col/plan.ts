@@ -5,16 +5,21 @@ import { canonicalName } from "../../kernels/kernel.ts";
 import { mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
-import { fourElseOne } from "../chunks.ts";
-import { cutArithmetic } from "../cut.ts";
+import { batchChunks, type Chunk, chunkBufferBytes, fourElseOne } from "../chunks.ts";
+import { type Cut, cutArithmetic, cutProduct, partialResultElements } from "../cut.ts";
 import { cutNotes } from "../cut_note.ts";
 import { streamsOf } from "../cut_passes.ts";
 import type { Plan } from "../plan.ts";
-import { stepsOf } from "../product.ts";
+import { type Product, stepsOf } from "../product.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
-import { cutIm2col, type Im2colNeeds } from "./cut.ts";
+import {
+  operandBytes,
+  partialBytes,
+  problemBuffers,
+  resultElements,
+  wholeBytes,
+} from "../tensors.ts";
 import {
   im2colFilter,
   type Im2colGeometry,
@@ -23,6 +28,7 @@ import {
   windowMatrix,
 } from "./geometry.ts";
 import { type Im2colContext, im2colPasses } from "./passes.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
 
 /** Plans im2col and a product: an explicit matrix, in chunks of the batch where it exceeds a limit. */
 export function planIm2col(request: PlanRequest, mode: SizeMode): Planned<Plan> {
@@ -99,4 +105,54 @@ function needsOf(request: PlanRequest, geometry: Im2colGeometry): Im2colNeeds {
       b: matrixAccess(windows(images), value),
     }),
   };
+}
+
+/** What a plan of im2col is cut by. */
+export interface Im2colNeeds {
+  readonly multiple: number;
+  /** Bytes of the matrix of a chunk. */
+  bytes(images: number): number;
+  /** Workspace beside it, partial results not counted. */
+  fixedBytes(policy: TilePolicy): number;
+  /** The product of a chunk. */
+  product(images: number): Product;
+}
+
+/** A cut product and its chunks. */
+export interface Im2colCut {
+  readonly cut: Cut;
+  readonly chunks: readonly Chunk[];
+}
+
+/** Chooses chunks, policy and splits, partial results included in the workspace. Chunks have no splits. */
+export function cutIm2col(request: PlanRequest, needs: Im2colNeeds): Planned<Im2colCut> {
+  const { problem: { batch }, limits, maxWorkspaceBytes } = request;
+  const plain = cutProduct({ ...request, splits: 1, balance: "none" }, needs.product(batch));
+  if (isRefusal(plain)) return plain;
+  const chunks = batchChunks({
+    algorithm: "im2col",
+    batch,
+    multiple: needs.multiple,
+    bytes: (images) => [wholeBytes(needs.bytes(images))],
+    fixedBytes: needs.fixedBytes(plain.policy),
+    maxBufferBytes: chunkBufferBytes(limits, [needs.bytes(needs.multiple)]),
+    maxWorkspaceBytes,
+  });
+  if (isRefusal(chunks) || chunks.length > 1) {
+    return isRefusal(chunks) ? chunks : { cut: plain, chunks };
+  }
+  const bytes = partialBytes(request);
+  const { images } = chunks[0]!;
+  const product = {
+    ...needs.product(images),
+    partialBytes: bytes,
+    workspaceBytes: (policy: TilePolicy) =>
+      needs.fixedBytes(policy) + wholeBytes(needs.bytes(images)),
+  };
+  const cut = cutProduct(request, product);
+  if (isRefusal(cut)) return cut;
+  const largest = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize);
+  const room = (maxWorkspaceBytes ?? Infinity) - product.workspaceBytes(cut.policy);
+  const fits = bytes * partialResultElements(cut, product) <= Math.min(largest, room);
+  return { cut: cut.splits === 1 || fits ? cut : plain, chunks };
 }

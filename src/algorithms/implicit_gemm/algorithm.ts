@@ -2,9 +2,8 @@ import { CONV_DTYPES } from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
 import { planInMath } from "../halves.ts";
 import { isRefusal } from "../refusal.ts";
-import { refuseHalves } from "./halves.ts";
+import { inMath, refuseHalves, timeInMath } from "./halves.ts";
 import { planHalves } from "./halves_plan.ts";
-import { inMath, timeInMath } from "./math.ts";
 import { planImplicitGemm } from "./plan.ts";
 
 /** The convolution as one product whose operands are gathered on the way. */

@@ -2,8 +2,13 @@ import { elementsOf } from "../../elements/elements.ts";
 import { placesLoader, shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
 import { ringGradientLoader, ringInputLoader } from "../../kernels/loaders/correlation_ring.ts";
 import { rowTrait } from "../../kernels/loaders/gather.ts";
-import { ringColumns } from "../../kernels/loaders/ring_columns.ts";
-import { joinsRows, ringSteps, rowBox, tapRingOf } from "../../kernels/loaders/ring_depth.ts";
+import {
+  joinsRows,
+  ringColumns,
+  ringSteps,
+  rowBox,
+  tapRingOf,
+} from "../../kernels/loaders/rings.ts";
 import { runsAlone } from "../../kernels/loop/dealt_loader.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { addsUp } from "../conv_product.ts";

@@ -33,8 +33,11 @@ import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 import { stridesOf } from "./access.ts";
 import { copiedElements, copyPasses } from "./channels_copy.ts";
 import { halvesProduct } from "./halves.ts";
-import { filledShare, type HalvesMarks, halvesMarks, metShare } from "./halves_marks.ts";
 import {
+  filledShare,
+  type HalvesMarks,
+  halvesMarks,
+  metShare,
   turnedImages,
   writtenElements,
   type WrittenOperand,

@@ -10,8 +10,7 @@ import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { driftOf } from "../../problem/split_drift.ts";
 import { halvesProduct } from "./halves.ts";
-import { halvesMarks } from "./halves_marks.ts";
-import { writtenElements, writtenOperands } from "./halves_operands.ts";
+import { halvesMarks, writtenElements, writtenOperands } from "./halves_operands.ts";
 
 /** A request for implicit GEMM, of a device with matrix units. */
 function asked(

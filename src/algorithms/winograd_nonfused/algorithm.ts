@@ -1,7 +1,7 @@
 import { FLOAT_DTYPES } from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
 import { nonfusedCandidates } from "./candidates.ts";
-import { nonfusedTime } from "./math.ts";
+import { nonfusedTime } from "./price.ts";
 import { planWinogradNonfused } from "./plan.ts";
 import { nonfusedReason } from "./tiles.ts";
 

@@ -8,7 +8,7 @@ import { planConv, tryPlanConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { geometryOf } from "./geometry.ts";
-import { inMath, nonfusedTime } from "./math.ts";
+import { inMath, nonfusedTime } from "./price.ts";
 import { operandMarks } from "./split.ts";
 import { plannedTile } from "./tiles.ts";
 

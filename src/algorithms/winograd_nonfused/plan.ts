@@ -17,7 +17,7 @@ import { problemBuffers, resultElements } from "../tensors.ts";
 import type { Context } from "./context.ts";
 import { filterPass } from "./filter.ts";
 import { geometryOf } from "./geometry.ts";
-import { inMath } from "./math.ts";
+import { inMath } from "./price.ts";
 import { notesOf } from "./notes.ts";
 import { productKernel } from "./product.ts";
 import { markPasses, operandMarks, outputSplit, plainPlaces, splitArithmetic } from "./split.ts";

@@ -8,7 +8,7 @@ import { DEFAULT_LIMITS } from "../plan.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { nonfusedTime } from "./math.ts";
+import { nonfusedTime } from "./price.ts";
 import { defaultTile, nonfusedReason } from "./tiles.ts";
 import { DEFAULT_CHUNK_BYTES } from "./workspace.ts";
 

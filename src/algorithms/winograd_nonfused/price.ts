@@ -2,7 +2,7 @@ import { deviceOf } from "../device/h200.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { operandBytes, partialBytes, resultBytes, resultElements } from "../tensors.ts";
 import { geometryOf, type WinogradGeometry } from "./geometry.ts";
-import { operandMarks } from "./split.ts";
+import { operandMarks, summedPatches } from "./split.ts";
 import type { SplitMarks } from "../../kernels/split_marks.ts";
 import { plannedTile } from "./tiles.ts";
 import { chooseChunks } from "./workspace.ts";
@@ -17,6 +17,7 @@ import {
   passTime,
   productTime,
 } from "../device/model.ts";
+import { inMath as convInMath } from "../halves.ts";
 
 /** Products a tile and pair of channels, α0·α1, from which on a transform is large. */
 const LARGE = 64;
@@ -94,4 +95,19 @@ function marksTime(
     const bytes = operandBytes(request) * elementCount(tensorShape(request.problem, which));
     return time + passTime(0, moveTime(bytes, device.rates.stream), device);
   }, device.times.dispatch);
+}
+
+/** The request with how its products are multiplied. */
+export function inMath(request: PlanRequest): Planned<PlanRequest> {
+  return convInMath(request, {
+    products: (split) => summedPatches(geometryOf(split, plannedTile(split)), split.problem.batch),
+    time: timeInMath,
+    clearly: 0.95,
+  });
+}
+
+/** Microseconds of non-fused Winograd, as {@linkcode timeInMath} has them. */
+export function nonfusedTime(asked: PlanRequest): Planned<number> {
+  const request = inMath(asked);
+  return isRefusal(request) ? request : timeInMath(request);
 }

@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { request } from "../../../tests/plan_request.ts";
-import { nonfusedTime } from "./math.ts";
+import { nonfusedTime } from "./price.ts";
 
 Deno.test("nonfusedTime() of one image is what an H200 took: large transforms take longer, however little they move", () => {
   // Milliseconds measured on an H200.

@@ -3,7 +3,7 @@ import type { TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { classSteps } from "../stride_classes.ts";
 import { packedLoader } from "./packed.ts";
-import { tapCountText } from "./tap_count.ts";
+import { tapCountText } from "./taps.ts";
 
 /** The tap of the filter along an axis that a workgroup's class has come to. */
 export function classTap(module: ModuleBuilder, axes: readonly Axis[]): (axis: number) => string {

@@ -1,8 +1,7 @@
 import { axisDigits, digitsText, reachesOutside } from "../axes.ts";
 import { tapReach, type TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
-import type { RingColumns } from "./ring_columns.ts";
-import { boxes, type RingDepth, rowsOf, rowSteps, tapRingOf } from "./ring_depth.ts";
+import { boxes, type RingColumns, type RingDepth, rowsOf, rowSteps, tapRingOf } from "./rings.ts";
 
 /** Strides of a tensor with its channels innermost, in elements. */
 export interface RingTensor {

@@ -2,7 +2,7 @@ import { zeroOf } from "../../elements/scalar.ts";
 import type { TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import type { PackShape } from "../pack_strided.ts";
-import { tapCountText } from "./tap_count.ts";
+import { tapCountText } from "./taps.ts";
 
 /** A filter that is read as it lies: a product's rows, deep along (tap, channel), channels fastest. */
 export interface FilterShape extends

@@ -1,7 +1,7 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { type Axis, axisDigits, digitsText, type Direction, reachesOutside } from "../axes.ts";
 import type { TapRow, TileLoader } from "../loader.ts";
-import { fitsWord, tapWordText } from "./tap_word.ts";
+import { fitsWord, tapWordText } from "./taps.ts";
 import { zeroOf } from "../../elements/scalar.ts";
 
 export interface GatherShape {

@@ -1,4 +1,5 @@
 import { type Axis, type Direction, reachesOutside } from "../axes.ts";
+import type { ModuleBuilder } from "../module.ts";
 
 /** Taps that a word has a bit for. */
 const WORD_TAPS = 32;
@@ -38,4 +39,18 @@ export function tapWordText(
     });
     return `  let ${name}${d} = ${bits.join(" | ")};`;
   }).reverse().join("\n");
+}
+
+/** A tap's place among all of them, row-major, of its places along the axes. */
+export function tapCountText(
+  module: ModuleBuilder,
+  name: string,
+  taps: readonly number[],
+  tap: (axis: number) => string,
+): string {
+  return taps.reduce(
+    (text, count, d) =>
+      d === 0 ? tap(0) : `(${text} * ${module.size(`${name}_taps${d}`, count)} + ${tap(d)})`,
+    "",
+  );
 }

@@ -2,7 +2,7 @@ import assert from "#assert";
 import fc from "fast-check";
 import type { Axis, Direction } from "../axes.ts";
 import { loaderAxes, loaderAxis } from "../../../tests/random_axes.ts";
-import { tapWordText } from "./tap_word.ts";
+import { tapWordText } from "./taps.ts";
 
 /** The word of a place, by its WGSL: unsigned sums, of which those below zero are huge. */
 function wordOf(axes: readonly Axis[], direction: Direction, origins: readonly number[]): number {

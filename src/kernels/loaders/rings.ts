@@ -1,5 +1,6 @@
 import type { Axis } from "../axes.ts";
 import { tapReach, type TapRing } from "../loader.ts";
+import type { ModuleBuilder } from "../module.ts";
 
 /** The rows of a step: so many of each of so many images, which follow each other along the last axis but one. */
 export interface RowBox {
@@ -82,4 +83,35 @@ export function ringSteps(depth: RingDepth): number {
   const { batch, axes, box } = depth;
   const others = axes.slice(0, -2).reduce((product, { places }) => product * places, 1);
   return boxes(batch, box.images) * others * boxes(rowsOf(axes), box.rows) * rowSteps(depth).width;
+}
+
+/** Channels of a matrix, which follow each other in columns, and taps of a row, one matrix of each before the next channels'. */
+export interface RingColumns {
+  readonly taps: number;
+  readonly block: number;
+  /** Channels of a group. */
+  readonly channels: number;
+}
+
+/** Columns of all taps, channels padded to whole matrices. */
+export function ringColumns({ taps, block, channels }: RingColumns, others: number): number {
+  return others * boxes(channels, block) * block * taps;
+}
+
+/** WGSL of a column's place among taps and channels as filters have them, channels innermost; beyond `columns` where it is none. */
+export function ringColumn(
+  module: ModuleBuilder,
+  { taps, block, channels }: RingColumns,
+  column: string,
+  columns: string,
+): string {
+  const count = module.size("ring_channels", channels);
+  const blocks = module.size("ring_blocks", boxes(channels, block));
+  const matrix = `(${column} / ${block}u)`;
+  const rest = `(${matrix} / ${taps}u)`;
+  const channel = `(${rest} % ${blocks} * ${block}u + ${column} % ${block}u)`;
+  const natural = `(${rest} / ${blocks} * ${taps}u + ${matrix} % ${taps}u) * ${count} + ${channel}`;
+  return channels % block === 0 && module.mode === "constant"
+    ? natural
+    : `select(${columns}, ${natural}, ${channel} < ${count})`;
 }
