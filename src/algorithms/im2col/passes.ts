@@ -11,14 +11,20 @@ import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
 import { packFilterPass, productPass } from "../conv_product.ts";
+import type { Chunk } from "../chunks.ts";
 import type { Cut } from "../cut.ts";
 import { cutPasses, type ProductPart } from "../cut_passes.ts";
 import { pass } from "../passes.ts";
 import type { Pass } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import type { problemBuffers } from "../tensors.ts";
-import type { Im2colCut } from "./plan.ts";
 import { columnLoader, im2colFilter, type Im2colGeometry, loadVector } from "./geometry.ts";
+
+/** A cut product and its chunks. */
+export interface Im2colCut {
+  readonly cut: Cut;
+  readonly chunks: readonly Chunk[];
+}
 
 /** What making a plan's passes goes by. */
 export interface Im2colContext {

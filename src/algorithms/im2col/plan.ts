@@ -5,8 +5,8 @@ import { canonicalName } from "../../kernels/kernel.ts";
 import { mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
-import { batchChunks, type Chunk, chunkBufferBytes, fourElseOne } from "../chunks.ts";
-import { type Cut, cutArithmetic, cutProduct, partialResultElements } from "../cut.ts";
+import { batchChunks, chunkBufferBytes, fourElseOne } from "../chunks.ts";
+import { cutArithmetic, cutProduct, partialResultElements } from "../cut.ts";
 import { cutNotes } from "../cut_note.ts";
 import { streamsOf } from "../cut_passes.ts";
 import type { Plan } from "../plan.ts";
@@ -27,7 +27,7 @@ import {
   matrixAccess,
   windowMatrix,
 } from "./geometry.ts";
-import { type Im2colContext, im2colPasses } from "./passes.ts";
+import { type Im2colContext, type Im2colCut, im2colPasses } from "./passes.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 
 /** Plans im2col and a product: an explicit matrix, in chunks of the batch where it exceeds a limit. */
@@ -116,12 +116,6 @@ export interface Im2colNeeds {
   fixedBytes(policy: TilePolicy): number;
   /** The product of a chunk. */
   product(images: number): Product;
-}
-
-/** A cut product and its chunks. */
-export interface Im2colCut {
-  readonly cut: Cut;
-  readonly chunks: readonly Chunk[];
 }
 
 /** Chooses chunks, policy and splits, partial results included in the workspace. Chunks have no splits. */

@@ -5,7 +5,7 @@ import { productTime } from "../device/model.ts";
 import { chunkedCost, gatheredTime, storedShare, transformedTime } from "../product_time.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { cutWindows, windowProduct } from "./cut.ts";
+import { cutWindows, windowProduct } from "./plan.ts";
 import { fusedProduct } from "./fused.ts";
 import { windowFilter, windowShape, windowTarget } from "./geometry.ts";
 

@@ -6,7 +6,7 @@ import {
   classSides,
   tileClasses,
 } from "../../kernels/class_output.ts";
-import { classFilterLoader, classTap } from "../../kernels/loaders/class_filter.ts";
+import { classFilterLoader, classTap } from "../../kernels/loaders/filter.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";

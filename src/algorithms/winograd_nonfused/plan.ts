@@ -15,14 +15,13 @@ import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import type { Context } from "./context.ts";
-import { filterPass } from "./filter.ts";
+import { filterPass, transformPass, windowOf } from "./transforms.ts";
 import { geometryOf } from "./geometry.ts";
 import { inMath } from "./price.ts";
 import { notesOf } from "./notes.ts";
 import { productKernel } from "./product.ts";
 import { markPasses, operandMarks, outputSplit, plainPlaces, splitArithmetic } from "./split.ts";
 import { type PlannedTile, plannedTile } from "./tiles.ts";
-import { transformPass, windowOf } from "./transforms.ts";
 import {
   chooseChunks,
   type ChunkLayout,

@@ -4,11 +4,22 @@ import { type MatrixStack, tensorTiles, type TiledTensor } from "../../kernels/w
 import { patchTransformKernel, patchWorkgroups } from "../../kernels/winograd_transform.ts";
 import { resultTensor } from "../../problem/conv_problem.ts";
 import { pass } from "../passes.ts";
-import type { Pass } from "../plan.ts";
+import type { DeviceLimits, Pass, PlanBinding } from "../plan.ts";
 import type { Context } from "./context.ts";
 import { operandMarks } from "./split.ts";
-import { imageWindow, wholeWindow, type Window } from "./window.ts";
 import type { ChunkLayout } from "./workspace.ts";
+import { type SizeMode, splitTensor, type TensorSplit } from "../../kernels/module.ts";
+import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
+import type { BufferList } from "../tensors.ts";
+import {
+  type FilterSplit,
+  filterTransformKernel,
+  filterTransformWorkgroups,
+} from "../../kernels/slices/filter_transform.ts";
+import type { PatchTransform } from "../../kernels/slices/patch.ts";
+import type { PlanRequest } from "../request.ts";
+import { filterShape } from "../winograd_fused/geometry.ts";
+import type { PlannedTile } from "./tiles.ts";
 
 /** Images of a chunk, or all of the buffer where there is one chunk. */
 export function windowOf(
@@ -68,5 +79,86 @@ export function transformPass(
     matrices: buffers.split(operands[which]),
   }, tensors.elements.storage);
   const places = { patches: window.bindings, matrices: operands[which], marks };
+  return [pass(kernel, buffers, places, workgroups, request.limits)];
+}
+
+/** Part of a tensor's buffer, as a pass binds it. */
+export interface Window {
+  readonly bindings: readonly PlanBinding[];
+  readonly split: TensorSplit;
+  /** Elements before the part's first one: bindings begin at multiples of 256 bytes. */
+  readonly start: number;
+}
+
+const ALIGNMENT = 256;
+
+/** All of a buffer. */
+export function wholeWindow(buffers: BufferList, buffer: number): Window {
+  return { bindings: buffers.bindings(buffer), split: buffers.split(buffer), start: 0 };
+}
+
+/**
+ * The images from `first` on that `tensor` says there are. Where images are innermost (chwn) that is all that
+ * follows.
+ */
+export function imageWindow(
+  buffers: BufferList,
+  buffer: number,
+  element: Scalar,
+  tensor: TiledTensor,
+  first: number,
+  limits: DeviceLimits,
+): Window {
+  const { bytes } = buffers.list[buffer]!;
+  const each = scalarBytes(element);
+  const from = each * first * tensor.batchStride;
+  const offset = Math.floor(from / ALIGNMENT) * ALIGNMENT;
+  const end = tensor.batchInner ? bytes : each * (first + tensor.batch) * tensor.batchStride;
+  // Whole words, and never too small for one vector, as buffers are not.
+  const size = Math.min(bytes, Math.max(Math.ceil(end / 4) * 4, offset + 16)) - offset;
+  const split = splitTensor(size, limits.maxStorageBufferBindingSize);
+  const bindings = Array.from({ length: split.parts }, (_, part) => ({
+    buffer,
+    offset: offset + part * split.partBytes,
+    size: split.parts === 1 ? size : Math.min(split.partBytes, size - part * split.partBytes),
+  }));
+  return { bindings, split, start: (from - offset) / each };
+}
+
+/**
+ * The pass that transforms the filter for the products, as fused Winograd's does; none where it has no elements.
+ *
+ * @param padded What places and channels are padded to multiples of.
+ * @param split Of halves; `places` then has their marks.
+ */
+export function filterPass(
+  request: PlanRequest,
+  mode: SizeMode,
+  { trait, stored }: PlannedTile,
+  transform: PatchTransform,
+  padded: { readonly extent: number; readonly depth: number },
+  buffers: BufferList,
+  places: { readonly filter: number; readonly transformed: number; readonly marks?: number },
+  split?: FilterSplit,
+): Pass[] {
+  const runs = request.problem.filterSize.map((r) => ({ n: 1, r, first: 0, count: 1 }));
+  const shape = {
+    ...filterShape(request, runs, padded.extent, padded.depth, "slice"),
+    split,
+  };
+  const workgroups = filterTransformWorkgroups(shape);
+  if (workgroups === 0) return [];
+  const kernel = filterTransformKernel(
+    trait,
+    shape,
+    transform,
+    mode,
+    {
+      filter: buffers.split(places.filter),
+      transformed: buffers.split(places.transformed),
+    },
+    elementsOf(request).storage,
+    stored,
+  );
   return [pass(kernel, buffers, places, workgroups, request.limits)];
 }
