@@ -26,16 +26,20 @@ export async function commandsPage(): Promise<string> {
     items(general),
     "Exit codes: 0 ok, 1 accuracy failed, 2 usage or bad input, 3 no suitable GPU, 4 performance " +
     "regression, 5 device lost or internal error.",
-    ...commands.map((command) => section(command, said)),
+    ...commands.map((command) => section(command, said, commands)),
   ].join("\n\n") + "\n";
 }
 
 const nameOf = ({ path }: CommandNode) => path.slice(1).join(" ");
 
 /** @param said The command that has said an option, by what it says: later ones name it only. */
-function section(command: CommandNode, said: Map<string, string>): string {
+function section(
+  command: CommandNode,
+  said: Map<string, string>,
+  all: readonly CommandNode[],
+): string {
   const words = command.arguments.map(({ name }) => ` ${name}`).join("");
-  const own = command.options.filter(({ names }) => !EVERYWHERE.includes(names.at(-1)!));
+  const own = ownOptions(command);
   const groups = orderedGroups(own, own, ({ group }) => group);
   const fresh = (option: OptionNode) => !said.has(item(option));
   const repeated = Map.groupBy(
@@ -56,11 +60,9 @@ function section(command: CommandNode, said: Map<string, string>): string {
         : [`**${heading.replace(":", "")}**`, items(shown)];
     }),
     ...(repeated.size === 0 ? [] : [
-      "Also, as for " +
-      [...repeated].map(([name, options]) =>
-        `[\`${name}\`](#${name.replaceAll(" ", "-")}): ` +
-        options.map(({ names }) => `\`${names.at(-1)}\``).join(", ")
-      ).join("; as for ") + ".",
+      `Also, as for ${
+        [...repeated].map(([name, options]) => repeats(name, options, all)).join("; as for ")
+      }.`,
     ]),
     ...(command.notes === "" ? [] : ["```text\n" + command.notes + "\n```"]),
   ];
@@ -68,6 +70,29 @@ function section(command: CommandNode, said: Map<string, string>): string {
     if (fresh(option)) said.set(item(option), nameOf(command));
   }
   return lines.join("\n\n");
+}
+
+/** The options that a command shares with an earlier one: those, or all but the others. */
+function repeats(
+  name: string,
+  options: readonly OptionNode[],
+  all: readonly CommandNode[],
+): string {
+  const [first] = all.filter((one) => nameOf(one) === name);
+  const others = ownOptions(first!).filter((one) =>
+    options.every((other) => item(other) !== item(one))
+  );
+  const names = (some: readonly OptionNode[]) =>
+    some.map(({ names }) => `\`${names.at(-1)}\``).join(", ");
+  const link = `[\`${name}\`](#${name.replaceAll(" ", "-")})`;
+  return others.length < options.length / 2
+    ? `${link}: all options but ${names(others)}`
+    : `${link}: ${names(options)}`;
+}
+
+/** A command's options but those of every command. */
+function ownOptions({ options }: CommandNode): OptionNode[] {
+  return options.filter(({ names }) => !EVERYWHERE.includes(names.at(-1)!));
 }
 
 function items(options: readonly OptionNode[]): string {

@@ -75,11 +75,9 @@ while the driver compiles the kernels for the first time.
 --device cpu tests the reference of this machine, not the kernels, and needs no driver.
 
 Examples:
-  wgconv check
   wgconv check --quick
   wgconv check --algorithm direct,implicit-gemm --layout nchw --junit check.xml --save-failures failed
   wgconv check --suite layers.txt --baseline layers.json --update
-  wgconv check --suite layers.txt --baseline layers.json
 
 Exit 1: a case fails, is less exact than the baseline, or is in the baseline and did not run.
 Exit 2: nothing ran. Exit 5: a case did not run to its end.`;

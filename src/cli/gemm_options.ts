@@ -1,4 +1,4 @@
-import { FILL_HELP, MATH_HELP, planningOf, SEED_HELP } from "./problem_options.ts";
+import { FILL_HELP, FLUSH_HELP, MATH_HELP, planningOf, SEED_HELP } from "./problem_options.ts";
 import { InputTypeError } from "../errors.ts";
 import { OUTPUT_LAYOUTS, variantNames } from "../kernels/main_loop_variant.ts";
 import { Command, InvalidArgumentError } from "#cli-types";
@@ -170,12 +170,7 @@ export function gemmOptions() {
       oneOf(BALANCES),
       "auto" as const,
     )
-    .option(
-      "--flush <products>",
-      "with f16 and f16x3 on matrix units: products that one accumulator sums before its value moves to " +
-        "another sum; 0 for all",
-      wholeNumber(0),
-    )
+    .option("--flush <products>", FLUSH_HELP, wholeNumber(0))
     .option("--raster <order>", RASTER_HELP, parseRaster)
     .option("--without <list>", `turn optimisations off: ${ON.join(", ")}`, commaList)
     .option("--with <list>", `turn optimisations on: ${OFF.join(", ")}`, commaList)

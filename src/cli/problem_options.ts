@@ -46,8 +46,8 @@ export function problemCommand(name: string) {
     .option("--stride <h,w>", "default 1", parseSizes)
     .option(
       "--padding <h,w>",
-      "zeros around the input: 1; 1,2 (one per axis); top,left,bottom,right; or valid (none), same " +
-        "(size / stride outputs, an odd zero last), same-lower (an odd zero first); default 0",
+      "zeros around the input: 1; 1,2; top,left,bottom,right; or valid (none), same (size / stride " +
+        "outputs, an odd zero last), same-lower (an odd zero first); default 0",
       parsePadding,
     )
     .option("--layout <name>", LAYOUTS.join(", "), oneOf(LAYOUTS, LAYOUT_ALIASES), "nchw" as const)
@@ -151,8 +151,7 @@ export const LOSS_SCALE_HELP =
   "multiply the output's gradient by x before it is rounded; the result is x times as large";
 
 export const FLUSH_HELP =
-  "products that one accumulator of fused Winograd, WinRS or matrix units sums before its value moves " +
-  "to another sum; 0 for all";
+  "products that an accumulator (of fused Winograd, WinRS, matrix units) sums at most; 0 for all";
 
 export const POLICY_HELP =
   "tile policy: small, or a tile such as 64x32x8_8x8: results and depth per workgroup, results per thread";
@@ -170,8 +169,7 @@ export function refuseLossScale(
 }
 
 export const OUT_DTYPE_HELP =
-  "type of the result and the bias: f32 or f16, by default that of the operands; of i8 operands i32 " +
-  "(default), i8 or u8";
+  "type of the result and the bias: f32 or f16, default that of the operands; of i8 i32 (default), i8, u8";
 
 function numberOrFile(text: string): number | string {
   const value = text.trim() === "" ? NaN : Number(text);

@@ -37,7 +37,6 @@ Only headers are read, so large files are quick. --json prints one line per tens
 
 Examples:
   wgconv tensor info x.npy w.npy
-  wgconv tensor info weights.npz
   wgconv tensor info weights.npz:conv1 --json`;
 
 const CONVERT_EXAMPLES = `
