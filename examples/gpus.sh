@@ -1,11 +1,11 @@
 #!/bin/bash
-# A suite spread over the NVIDIA GPUs of this host with GNU parallel, a part a GPU, each process with a GPU of its own
-# (examples/one_gpu.sh):
+# Runs a suite on all NVIDIA GPUs of this host with GNU parallel. Each process runs one part of the suite and sees one
+# GPU (examples/one_gpu.sh):
 #
 #   examples/gpus.sh dist/wgconv vgg16 results [GPUs, such as 0,1] [options ...]
 #
-# Writes results/part1.jsonl and so on, and beside each the log of its GPU. Parts that ended early go on where they did when
-# the same is run again.
+# Writes results/part1.jsonl and so on, and a log of the GPU beside each. Run the same command again to continue parts
+# that were interrupted.
 set -eu
 [ $# -ge 3 ] || { echo "usage: examples/gpus.sh WGCONV SUITE RESULTS [GPUs, such as 0,1] [options ...]" >&2; exit 2; }
 here=$(dirname "$0")

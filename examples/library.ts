@@ -1,5 +1,5 @@
 /**
- * The library from Deno: convolve two tensors, check the result, write it; then look into a plan.
+ * Convolves two tensors with the library, checks and writes the result, then looks into a plan:
  * `deno run -A examples/library.ts [y.npy]`
  */
 import {
@@ -15,7 +15,7 @@ import {
   writeNpy,
 } from "../mod.ts";
 
-// Shapes are canonical, N C H W and K C R S; how tensors lie in memory is said apart.
+// A problem has sizes only; the layout in memory is an option of `convolve`.
 const problem = convProblem({
   batch: 4,
   inChannels: 32,

@@ -1,8 +1,8 @@
-"""Convolves arrays with wgconv and holds the results against NumPy's.
+"""Convolves arrays with wgconv and compares the results with NumPy's.
 
     python3 examples/numpy_check.py [COMMAND...]
 
-COMMAND runs wgconv; `wgconv` where absent. Exits with 1 where a result is off.
+COMMAND runs wgconv (default `wgconv`). Exits with 1 if a result is wrong.
 """
 import subprocess
 import sys

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Runs a command that has one NVIDIA GPU of this host alone, and records that it has:
+# Runs a command that sees one NVIDIA GPU of this host, and logs which:
 #
 #   examples/one_gpu.sh 1 gpu1.log wgconv bench --suite vgg16
 #
-# 1 is the GPU of /dev/nvidia1, - whichever it may open. Vulkan takes the first device that a process may open and knows no CUDA_VISIBLE_DEVICES, so the
-# others are covered by /dev/null in a mount namespace: as root, or where users may make namespaces. SLURM's cgroups
-# (ConstrainDevices=yes) and containers do as much: there this script has nothing to cover.
-# The log gets each /dev/nvidia* that can be opened, what the driver says of its GPUs, and every second their use.
+# 1 is the GPU of /dev/nvidia1, - is whichever the command may open. Vulkan takes the first device that a process may
+# open and ignores CUDA_VISIBLE_DEVICES, so the script covers the other devices with /dev/null in a mount namespace. That
+# needs root, or namespaces for users. In SLURM's cgroups (ConstrainDevices=yes) and in containers nothing is to cover.
+# The log has each /dev/nvidia* that can be opened, the driver's description of its GPUs, and their use every second.
 set -eu
 [ $# -ge 3 ] || { echo "usage: examples/one_gpu.sh GPU LOG COMMAND ..." >&2; exit 2; }
 gpu=$1

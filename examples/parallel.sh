@@ -1,10 +1,10 @@
 #!/bin/bash
-# A suite spread over machines with GNU parallel, a part a machine at a time. The machines need nothing but ssh and
-# the one file of `deno task compile`, which goes there with the suite:
+# Runs a suite on several machines with GNU parallel, one part at a time on each. The machines need only ssh; the script
+# copies the program, the one file of `deno task compile`, and the suite:
 #
 #   examples/parallel.sh dist/wgconv bench/suites/vgg16.txt server1,server2,server3
 #
-# Without machines, the parts run here one after the other, and go on where an earlier run of the same ended.
+# Without machines, the parts run here one after the other. Run the same command again to continue.
 set -eu
 wgconv=$1
 suite=$2

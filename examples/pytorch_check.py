@@ -1,8 +1,8 @@
-"""Convolves tensors with wgconv and holds results and gradients against PyTorch's.
+"""Convolves tensors with wgconv and compares results and gradients with PyTorch's.
 
     python3 examples/pytorch_check.py [COMMAND...]
 
-COMMAND runs wgconv; `wgconv` where absent. Exits with 1 where a result is off.
+COMMAND runs wgconv (default `wgconv`). Exits with 1 if a result is wrong.
 """
 import subprocess
 import sys

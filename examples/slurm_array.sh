@@ -1,11 +1,11 @@
 #!/bin/bash
-# A suite spread over a SLURM array, a part a task and a GPU a part:
+# Runs a suite as a SLURM array: one part and one GPU per task:
 #
 #   sbatch --array=1-8 examples/slurm_array.sh vgg16 results
 #   wgconv report results/*.jsonl
 #
-# from the project's folder, whose examples/one_gpu.sh records which GPU a task has, and its use (results/part1.log).
-# A task that was preempted or ran out of time goes on where it ended when it is run again.
+# Run it from the project's folder: examples/one_gpu.sh logs each task's GPU and its use (results/part1.log). A task that
+# was preempted or ran out of time continues when it runs again.
 #SBATCH --job-name=wgconv
 #SBATCH --gpus-per-task=1
 #SBATCH --cpus-per-task=4

@@ -1,12 +1,12 @@
 /**
- * Trains a small network on 1797 handwritten digits, all convolutions of all three operations by wgconv, on tensors that
- * stay on the device, and compares with the same training in FP64 on the CPU:
+ * Trains a small network on 1797 handwritten digits. wgconv computes every convolution and gradient, on tensors that
+ * stay on the device. The same training in FP64 on the CPU is the comparison:
  *   deno run -A examples/train.ts [--runs fp64,direct,auto,winrs,f16] [--epochs 25] [--seeds 1] [--svg curves.svg]
  *     [--digits fixtures/digits_8x8.npz]
  *
- * `direct` and `auto` are algorithms of every convolution; `winrs` is `auto` with gradients of filters by WinRS; `f16` is
- * `auto` on f16 activations and weights, and is left out where the device has none. Runs of a seed begin with the same
- * weights and meet the same pictures. Ends with 1 if one's final accuracy differs from FP64's by more than noise.
+ * `direct` and `auto` name the algorithm of every convolution; `winrs` is `auto` with filters' gradients by WinRS; `f16`
+ * is `auto` with f16 activations and weights, if the device has f16. Runs of a seed begin with the same weights and see
+ * the same pictures. Exits with 1 if a final accuracy differs from FP64's by more than noise.
  */
 import { openDevice } from "../mod.ts";
 import { expectOutput, readOptions, refuse, wholeNumber } from "./arguments.ts";

@@ -1,6 +1,6 @@
 /**
- * Makes the page: `deno run -A examples/web/build.ts [--output dist/web] [--serve 8000]`. What it writes works from any
- * file server; browsers have WebGPU for localhost and for pages that come through TLS.
+ * Builds the page: `deno run -A examples/web/build.ts [--output dist/web] [--serve 8000]`. Any file server can serve what
+ * it writes. Browsers have WebGPU for localhost and for pages over HTTPS.
  */
 import { encode } from "fast-png";
 import { readNpy } from "../../mod.ts";

@@ -1,7 +1,6 @@
 /// <reference lib="dom" />
 /**
- * A page that convolves a picture on the browser's WebGPU and checks the result on the CPU. It uses the library as any
- * page would: `web.ts`, bundled.
+ * A page that filters a picture on the browser's GPU and checks the result on the CPU, with `web.ts`, bundled.
  */
 import {
   checkConvolution,

@@ -122,5 +122,7 @@ export function summaryLine(
     .map(([count, word]) => `${count} ${word}`);
   if (missing.length > 0) counts.push(`${missing.length} missing`);
   const where = adapter === "" ? "" : ` on ${adapter}`;
-  return `${results.length} cases${where}: ${counts.join(", ") || "nothing ran"}`;
+  return `${results.length} ${results.length === 1 ? "case" : "cases"}${where}: ${
+    counts.join(", ") || "nothing ran"
+  }`;
 }
