@@ -11,8 +11,7 @@
 import { parseArgs } from "node:util";
 import { readSuite } from "../src/bench/suite_files.ts";
 import { openGpu } from "../src/cli/open_gpu.ts";
-import { parsePattern } from "../src/cli/match_option.ts";
-import { oneOf, someOf } from "../src/cli/values.ts";
+import { oneOf, parsePattern, someOf } from "../src/cli/values.ts";
 import { pipelineOf } from "../src/gpu/pipelines.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";
 import { parseVariant } from "../src/kernels/main_loop_variant.ts";

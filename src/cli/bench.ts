@@ -1,3 +1,20 @@
+import {
+  commaList,
+  gather,
+  oneOf,
+  parsePattern,
+  parsePolicies,
+  parseShard,
+  parseShare,
+  parseWorkspace,
+  pathOr,
+  positiveNumber,
+  refuseOnCpu,
+  someOf,
+  splitTiles,
+  wholeNumber,
+  WORKSPACE_HELP,
+} from "./values.ts";
 import { defined } from "../defined.ts";
 import {
   algorithmChoices,
@@ -23,7 +40,6 @@ import type { SuiteProblem } from "../bench/suite.ts";
 import { InputTypeError } from "../errors.ts";
 import { DEVICE_MODEL_HELP, modelTrait, parseDeviceModel } from "./device_model.ts";
 import { BACKENDS } from "../gpu/provider.ts";
-import { matchOption, oldMatch, parsePattern } from "./match_option.ts";
 import { askedVariant } from "../kernels/main_loop_variant.ts";
 import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
@@ -62,22 +78,6 @@ import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant
 import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
 import { FORCE_HELP } from "./outputs.ts";
-import {
-  commaList,
-  gather,
-  oneOf,
-  parsePolicies,
-  parseShard,
-  parseShare,
-  parseWorkspace,
-  pathOr,
-  positiveNumber,
-  refuseOnCpu,
-  someOf,
-  splitTiles,
-  wholeNumber,
-  WORKSPACE_HELP,
-} from "./values.ts";
 
 const EXAMPLES = `
 Lists are separated by commas; all stands for every choice. The cases are all combinations of the lists;
@@ -118,7 +118,6 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       "auto" as const,
     ])
     .option("--match <regex>", "only problems whose descriptor or name matches", parsePattern)
-    .addOption(oldMatch())
     .option("--jsonl <file>", JSONL_HELP)
     .option("--json", "same as --jsonl -")
     .optionsGroup(GROUPS.table)
@@ -235,7 +234,7 @@ function readProblems(
         ignoredClause(suites),
     );
   }
-  const pattern = matchOption(options);
+  const pattern = options.match;
   if (pattern === undefined) return problems;
   const kept = problems.filter((problem) => pattern.test(printDescriptor(problem)));
   if (kept.length > 0) return kept;

@@ -1,3 +1,14 @@
+import {
+  gather,
+  oneOf,
+  parsePattern,
+  parsePolicies,
+  pathOr,
+  refuseOptions,
+  someOf,
+  splitTiles,
+  wholeNumber,
+} from "./values.ts";
 import { algorithmNames } from "../algorithms/registry.ts";
 import { Command } from "#cli-types";
 import { benchGroups, groupFeatures, recordCount } from "../bench/bench_plan.ts";
@@ -31,7 +42,6 @@ import {
   summaryLine,
 } from "./check_report.ts";
 import { commandWrites } from "./failure.ts";
-import { matchOption, oldMatch, parsePattern } from "./match_option.ts";
 import { caseProgress } from "./case_progress.ts";
 import { caseRows } from "./case_rows.ts";
 import { onInterrupt } from "./interrupt.ts";
@@ -53,16 +63,6 @@ import { FILL_HELP, SEED_HELP } from "./problem_options.ts";
 import { COLUMNS_HELP, JSONL_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
 import { ADAPTER_HELP, BACKEND_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
-import {
-  gather,
-  oneOf,
-  parsePolicies,
-  pathOr,
-  refuseOptions,
-  someOf,
-  splitTiles,
-  wholeNumber,
-} from "./values.ts";
 
 const EXAMPLES = `
 A case passes if it passes the accuracy gate and is about as exact as the baseline says. Drivers differ, so
@@ -123,7 +123,6 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       ...algorithmNames(),
     ])
     .option("--match <regex>", "only problems whose descriptor or name matches", parsePattern)
-    .addOption(oldMatch())
     .optionsGroup(GROUPS.data)
     .option(
       "--fill <kind>",
@@ -274,10 +273,10 @@ function checkPlan(options: CheckOptions, suites: ReadSuites): CheckPlan {
   if (options.quick) {
     refuseOptions("Cannot check: --quick chooses the problems", {
       suite: suite.length > 0,
-      match: options.match ?? options.filter,
+      match: options.match,
     });
   }
-  const pattern = options.quick ? QUICK : matchOption(options);
+  const pattern = options.quick ? QUICK : options.match;
   const problems = suite.length === 0 ? parseSuite(checkText, "check.txt") : suites.problems;
   const kept = problems.filter((problem) => pattern?.test(printDescriptor(problem)) ?? true);
   if (kept.length === 0) {

@@ -1,3 +1,4 @@
+import { compilePattern, type Pattern } from "../bench/pattern.ts";
 import { isMatrixTile, MATRIX_POLICY_NAMES, TAP_POLICY_NAMES } from "../kernels/matrix_policies.ts";
 import { type CommandUnknownOpts, InvalidArgumentError } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
@@ -175,6 +176,15 @@ export function someOf<T extends string>(
     return found;
   };
   return Object.assign(parse, { choices: [...choices, "all"], list: true });
+}
+
+/** Parses a regular expression. */
+export function parsePattern(text: string): Pattern {
+  try {
+    return compilePattern(text);
+  } catch (error) {
+    throw error instanceof SyntaxError ? new InvalidArgumentError(error.message) : error;
+  }
 }
 
 /** Parses `2/4`: part 2 of 4. */
