@@ -166,7 +166,9 @@ export function gemmOptions() {
     .option("--splits <n>", "workgroups that share the sum of one tile (split-K)", wholeNumber(1))
     .option(
       "--balance <how>",
-      `${BALANCES.join(", ")}: stream-k splits only the tiles beyond whole waves (not f16x3)`,
+      `${
+        BALANCES.join(", ")
+      }: stream-k splits only the tiles of the last, partial wave (not f16x3)`,
       oneOf(BALANCES),
       "auto" as const,
     )

@@ -43,7 +43,7 @@ export function problemCommand(name: string) {
     .option("--bias <file>", "K values added to the output, or one for all (fwd)")
     .option("--op <op>", OPERATIONS.join(", "), oneOf(OPERATIONS), "fwd" as const)
     .option("--problem <descriptor>", "sizes, such as mb8ic64ih56oc64kh3ph1; data is generated")
-    .option("--stride <h,w>", "default 1", parseSizes)
+    .option("--stride <h,w>", "step of the filter; default 1", parseSizes)
     .option(
       "--padding <h,w>",
       "zeros around the input: 1; 1,2; top,left,bottom,right; or valid (none), same (size / stride " +
@@ -126,7 +126,11 @@ export function problemCommand(name: string) {
       "--pair <kernels>",
       "WinRS kernels: a8n3r6,a4n3r2, or exact (none that compute beyond the gradient's edge)",
     )
-    .option("--segments <z>", "WinRS segments, as --splits; or auto", parseSegments)
+    .option(
+      "--segments <z>",
+      "number of WinRS segments, which share the sum; or auto",
+      parseSegments,
+    )
     .option("--flush <products>", FLUSH_HELP, wholeNumber(0))
     .option("--raster <order>", RASTER_HELP, parseRaster)
     .option("--without <list>", `turn optimisations off: ${VARIANT_HELP.without}`, commaList)

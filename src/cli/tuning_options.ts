@@ -13,7 +13,8 @@ import { cachePath } from "./cache_folder.ts";
 import { oneSentence } from "./failure.ts";
 import { reporter } from "./output.ts";
 
-export const TUNING_HELP = "file of wgconv tune that auto reads, or none; default the user's own";
+export const TUNING_HELP =
+  "results of wgconv tune for auto: a file, or none; default the user's own";
 
 /** A tuning file and what it holds. */
 export interface Tuning extends TuningText {
