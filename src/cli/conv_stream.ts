@@ -121,7 +121,7 @@ function refuseShortRuns(
   ];
   throw new InputRangeError(
     `Cannot read ${path} in chunks of ${images} images: ${runBytes} bytes of its innermost batch at a time, ` +
-      `expected ${LEAST_RUN}; wgconv tensor convert ${path} out.npy${options} rearranges it${then}`,
+      `expected ${LEAST_RUN}; wgconv tensor convert ${path} out.npy${options} fixes it${then}`,
   );
 }
 

@@ -84,11 +84,11 @@ Deno.test("wgconv conv --chunk reads and writes long pieces where the batch lies
     } in chunks of 100 images: 400 bytes of its innermost batch at a time, ` +
     `expected 65536; wgconv tensor convert ${at(name)} out.npy`;
   await refused(
-    `${short("x.npy")} --from-layout chwn --to-layout nchw rearranges it, then --layout nchw ` +
+    `${short("x.npy")} --from-layout chwn --to-layout nchw fixes it, then --layout nchw ` +
       "--filter-layout crsk",
     ...chwn,
   );
-  await refused(`${short("f.npy")} rearranges it`, ...fortran);
+  await refused(`${short("f.npy")} fixes it`, ...fortran);
   // The commands that it names do what it says.
   const names = [at("x.npy"), at("out.npy")];
   const layouts = ["--from-layout", "chwn", "--to-layout", "nchw"];
