@@ -43,11 +43,16 @@ import {
 } from "./check_report.ts";
 import { commandWrites } from "./failure.ts";
 import { caseProgress } from "./case_progress.ts";
-import { caseRows } from "./case_rows.ts";
-import { onInterrupt } from "./interrupt.ts";
-import { reporter, sayFailed } from "./output.ts";
+import {
+  caseRows,
+  COLUMNS_HELP,
+  JSONL_HELP,
+  parseColumns,
+  parseSort,
+  SORT_HELP,
+} from "./table_options.ts";
+import { onInterrupt, reporter, sayFailed, terminalColumns } from "./output.ts";
 import { verdictPainter } from "./talk.ts";
-import { terminalColumns } from "./terminal.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
 import { printable } from "../printable.ts";
@@ -60,7 +65,6 @@ import {
   SUITE_HELP,
 } from "./suite_option.ts";
 import { FILL_HELP, SEED_HELP } from "./problem_options.ts";
-import { COLUMNS_HELP, JSONL_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
 import { ADAPTER_HELP, BACKEND_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
 

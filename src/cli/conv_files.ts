@@ -21,10 +21,9 @@ import {
   layoutAxes,
 } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import { batchAxis, type LyingProblem, problemOfLying } from "./lying_shapes.ts";
+import { batchAxis, type LyingProblem, problemOfLying, shapeHint } from "./shape_hints.ts";
 import type { ProblemOptions } from "./problem_options.ts";
 import type { ResultForm } from "./result_form.ts";
-import { shapeHint } from "./shape_hints.ts";
 
 /** A convolution, how its tensors lie, and the files they come from, if any. */
 export interface OpenedConv extends Layouts, Disposable {

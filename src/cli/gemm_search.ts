@@ -12,8 +12,7 @@ import type { Writes } from "./failure.ts";
 import { gpuExecutorOf, openGpu } from "./open_gpu.ts";
 import type { OpenedGemm } from "./gemm_files.ts";
 import { fillOf, type GemmOptions, gemmPlanning } from "./gemm_options.ts";
-import { progress, reporter, sayFailed } from "./output.ts";
-import { terminalColumns } from "./terminal.ts";
+import { progress, reporter, sayFailed, terminalColumns } from "./output.ts";
 import { openRecords } from "./record_stream.ts";
 
 /**

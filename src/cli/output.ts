@@ -1,7 +1,6 @@
 import { refuseWrite } from "../npy/atomic_write.ts";
 import { printable, printableLine, printableMessage } from "../printable.ts";
 import { isQuiet, verdictPainter } from "./talk.ts";
-import { terminalColumns } from "./terminal.ts";
 
 const encoder = new TextEncoder();
 
@@ -130,4 +129,31 @@ export function progressLine(
       dirty = false;
     },
   };
+}
+
+const USUAL = 80;
+
+/** Columns of the terminal that a stream writes to; undefined where it is none. */
+export function terminalColumns(stream: "stdout" | "stderr"): number | undefined {
+  if (!Deno[stream].isTerminal()) return undefined;
+  try {
+    return Deno.consoleSize().columns || USUAL;
+  } catch {
+    return USUAL;
+  }
+}
+
+/**
+ * Says how to go on when the user ends a command (Ctrl-C), which then exits with 130. Other listeners, which remove unfinished
+ * files, have their turn before that.
+ */
+export function onInterrupt(say: () => string): Disposable {
+  const listener = () => {
+    // The terminal's line has ^C on it.
+    printer("stderr").line();
+    printer("stderr").message(`wgconv: ${say()}`);
+    setTimeout(() => Deno.exit(130));
+  };
+  Deno.addSignalListener("SIGINT", listener);
+  return { [Symbol.dispose]: () => Deno.removeSignalListener("SIGINT", listener) };
 }

@@ -23,11 +23,10 @@ import { readText } from "../read_text.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
 import { ADAPTER_HELP, BACKEND_HELP, type GpuChoice } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
-import { printer, reporter } from "./output.ts";
+import { printer, reporter, terminalColumns } from "./output.ts";
 import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
 import { openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
-import { terminalColumns } from "./terminal.ts";
 import { readTuning, TUNING_HELP, tuningOf } from "./tuning_options.ts";
 import { oneOf, pathOr, readPathOr, refuseOptions, refuseWords } from "./values.ts";
 

@@ -20,17 +20,13 @@ import { VERSION } from "../version.ts";
 import { modelTrait } from "./device_model.ts";
 import { commandWrites } from "./failure.ts";
 import { caseProgress } from "./case_progress.ts";
-import { caseRows, timingNotes } from "./case_rows.ts";
-import { onInterrupt } from "./interrupt.ts";
+import { caseRows, type TableOptions, timingNotes } from "./table_options.ts";
+import { onInterrupt, reporter, terminalColumns } from "./output.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
-import { reporter } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { sayFailedCase } from "./print_case.ts";
-import { openRecords } from "./record_stream.ts";
-import { finishedIds, refuseOtherRun } from "./resume.ts";
-import type { TableOptions } from "./table_options.ts";
+import { finishedIds, openRecords, refuseOtherRun } from "./record_stream.ts";
 import { verdictPainter } from "./talk.ts";
-import { terminalColumns } from "./terminal.ts";
 
 /** A run over groups of cases, whatever they compute. */
 export interface Suite {

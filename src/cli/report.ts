@@ -10,7 +10,7 @@ import { sortCases } from "../report/case_columns.ts";
 import { makerOf } from "../report/speedups.ts";
 import { delimitedTable, recordTable } from "../report/record_table.ts";
 import { markdownTable, textTable } from "../report/table.ts";
-import { reporter } from "./output.ts";
+import { reporter, terminalColumns } from "./output.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { readRecordFiles, recordFiles } from "./record_files.ts";
 import {
@@ -21,7 +21,6 @@ import {
   type TableOptions,
 } from "./table_options.ts";
 import { verdictPainter } from "./talk.ts";
-import { terminalColumns } from "./terminal.ts";
 import { oneOf } from "./values.ts";
 
 const FORMATS = ["table", "json", "csv", "tsv", "markdown", "html"] as const;

@@ -1,8 +1,7 @@
 import assert from "#assert";
 import fc from "fast-check";
 import { shapeInLayout } from "../tensor/layout.ts";
-import { batchAxis, type LyingShapes, problemOfLying } from "./lying_shapes.ts";
-import { shapeHint } from "./shape_hints.ts";
+import { batchAxis, type LyingShapes, problemOfLying, shapeHint } from "./shape_hints.ts";
 
 const FLAGS = ["--input", "--filter"];
 

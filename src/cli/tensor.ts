@@ -4,12 +4,11 @@ import { FILL_KINDS } from "../tensor/fill.ts";
 import { FILE_FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { EXIT } from "../errors.ts";
 import { ExitCode } from "./failure.ts";
-import { printer, reporter } from "./output.ts";
+import { printer, reporter, terminalColumns } from "./output.ts";
 import { AS_DTYPES, AS_HELP } from "./as_option.ts";
 import { FORCE_HELP } from "./outputs.ts";
 import { IMAGE_LAYOUTS, PICTURE_LAYOUTS } from "./tensor_picture.ts";
 import { parseNumber, parseRange, parseShape } from "./tensor_values.ts";
-import { terminalColumns } from "./terminal.ts";
 import { oneOf, wholeNumber } from "./values.ts";
 
 const EXAMPLES = `

@@ -5,8 +5,14 @@ import { SCALINGS } from "../winograd/scaling.ts";
 import { parseTile } from "../winograd/tile.ts";
 import { printer } from "./output.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";
-import { latexText, matrixTensors, transformJson, wgslText } from "./transform_formats.ts";
-import { describeTransform, transformReport } from "./transform_report.ts";
+import {
+  describeTransform,
+  latexText,
+  matrixTensors,
+  transformJson,
+  transformReport,
+  wgslText,
+} from "./transform_report.ts";
 import { oneOf, wholeNumber } from "./values.ts";
 
 const FORMATS = ["fractions", "decimals", "latex", "wgsl", "json"] as const;

@@ -3,8 +3,14 @@ import { temporaryDirectory } from "../../tests/cli.ts";
 import { wgconvHere } from "../../tests/support/in_process.ts";
 import { readNpz } from "../npy/mod.ts";
 import { parseTile } from "../winograd/tile.ts";
-import { latexText, matrixTensors, transformJson, wgslText } from "./transform_formats.ts";
-import { describeTransform, transformReport } from "./transform_report.ts";
+import {
+  describeTransform,
+  latexText,
+  matrixTensors,
+  transformJson,
+  transformReport,
+  wgslText,
+} from "./transform_report.ts";
 
 const describe = (tile: string, length?: number) =>
   describeTransform(parseTile(tile), "none", length);

@@ -13,17 +13,15 @@ import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { commandWrites } from "./failure.ts";
 import { mergeFile } from "./merge_file.ts";
 import { caseProgress } from "./case_progress.ts";
-import { onInterrupt } from "./interrupt.ts";
+import { onInterrupt, printer, reporter, sayFailed, terminalColumns } from "./output.ts";
 import { ADAPTER_HELP, BACKEND_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
-import { printer, reporter, sayFailed } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { ignoredClause, noteIgnored, readSuites, refuseFiles, SUITE_HELP } from "./suite_option.ts";
 import { SEED_HELP } from "./problem_options.ts";
 import { SORT_HELP } from "./table_options.ts";
 import { parseTuneColumns, parseTuneSort, TUNE_COLUMNS_HELP, tuneRows } from "./tune_table.ts";
-import { terminalColumns } from "./terminal.ts";
 import { tuningPath } from "./tuning_options.ts";
 import { gather, oneOf, parsePolicies, someOf, splitTiles, wholeNumber } from "./values.ts";
 
