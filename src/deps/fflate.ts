@@ -1,9 +1,2 @@
 /** Deflate and zip archives. */
-export {
-  Inflate,
-  unzipSync,
-  Zip,
-  type ZipInputFile,
-  ZipPassThrough,
-  zipSync,
-} from "npm:fflate@0.8.3";
+export { unzipSync, Zip, type ZipInputFile, ZipPassThrough, zipSync } from "npm:fflate@0.8.3";

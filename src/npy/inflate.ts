@@ -1,11 +1,10 @@
-import { Inflate } from "../deps/fflate.ts";
 import { InputSyntaxError } from "../errors.ts";
 import type { ByteSource } from "./bytes.ts";
 
 /** Deflate makes at most this many bytes of one. */
 export const MAX_INFLATION = 1032;
 
-/** Bytes inflated at once: bounds what one step can make to 32 MiB. */
+/** Bytes that are read and inflated at once. */
 const PIECE = 32 << 10;
 
 /**
@@ -46,36 +45,37 @@ async function* inflate(
   size: number,
   path: string,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>, void, undefined> {
-  const ready: Uint8Array<ArrayBuffer>[] = [];
-  const stream = new Inflate((data) => ready.push(new Uint8Array(data)));
-  const piece = new Uint8Array(Math.min(PIECE, packed.size));
+  let failure: unknown;
+  let at = 0;
+  const source = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    async pull(pieces) {
+      const piece = new Uint8Array(Math.min(PIECE, packed.size - at));
+      try {
+        at += await packed.read(piece, at);
+      } catch (error) {
+        failure = error;
+        throw error;
+      }
+      pieces.enqueue(piece);
+      if (at >= packed.size) pieces.close();
+    },
+  });
+  const refused = (text: string) => new InputSyntaxError(`Cannot read ${path}: ${text}`);
   let made = 0;
-  for (let offset = 0; offset < packed.size; offset += piece.length) {
-    const count = await packed.read(piece, offset);
-    try {
-      // A copy, because the stream keeps what it has not used.
-      stream.push(piece.slice(0, count), offset + count >= packed.size);
-    } catch (error) {
-      throw new InputSyntaxError(
-        `Cannot read ${path}: byte ${made} of the inflated data: expected deflated data, found ${
+  const inflated = source.pipeThrough(new DecompressionStream("deflate-raw"))
+    [Symbol.asyncIterator]();
+  while (true) {
+    const { done, value } = await inflated.next().catch((error) => {
+      throw failure ?? refused(
+        `byte ${made} of the inflated data: expected deflated data, found ${
           error instanceof Error ? error.message : error
         }`,
       );
-    }
-    for (const data of ready) {
-      made += data.length;
-      if (made > size) {
-        throw new InputSyntaxError(
-          `Cannot read ${path}: expected ${size} inflated bytes, found more`,
-        );
-      }
-      yield data;
-    }
-    ready.length = 0;
+    });
+    if (done) break;
+    made += value.length;
+    if (made > size) throw refused(`expected ${size} inflated bytes, found more`);
+    yield value;
   }
-  if (made < size) {
-    throw new InputSyntaxError(
-      `Cannot read ${path}: expected ${size} inflated bytes, found ${made}`,
-    );
-  }
+  if (made < size) throw refused(`expected ${size} inflated bytes, found ${made}`);
 }
