@@ -207,7 +207,7 @@ const TOGETHER: readonly Mistake[] = [
   ["conv --input picture.npy --filter w.npy", "a PNG picture", "picture.npy", "np.save"],
   ["conv --input zip.npy --filter w.npy", "of 2 members", "zip.npy", "file.npz:member"],
   ["gemm --a bytes.npy --b bytes.npy --dtype i8", "217", "bytes.npy", "subtract 128"],
-  [`bench ${CASE} --filter a --match b`, "--filter", "--match", "give one"],
+  [`bench ${CASE} --filter a --match b`, "--filter", "option", "did you mean --match"],
   ["report x.npy", "x.npy", "Cannot read", "no text"],
 ];
 
