@@ -91,15 +91,7 @@ export const QUICK = /n"(normal_3x3|filter_5x5|stride2_3x3|groups_4|depthwise)"$
 
 /** What a table of a check shows unless it is asked for more. */
 const CHECK_COLUMNS: readonly CaseColumnName[] = [
-  "problem",
-  "op",
-  "dtype",
-  "layout",
-  "algorithm",
-  "mare",
-  "l2",
-  "bound",
-  "verdict",
+  ...["problem", "op", "dtype", "layout", "algorithm", "mare", "l2", "bound", "verdict"] as const,
 ];
 
 /** `wgconv check`: the accuracy check of a CI. */

@@ -11,31 +11,13 @@ import type { ReadAccuracy, ReadCase } from "./record_schema.ts";
 
 /** Columns of a report's table where none are asked for; messages follow where there are any. */
 const RECORD_COLUMNS: readonly CaseColumnName[] = [
-  "problem",
-  "op",
-  "dtype",
-  "layout",
-  "series",
-  "kernel",
-  "time",
-  "gflops",
-  "workspace",
-  "mare",
-  "l2",
-  "bound",
-  "verdict",
+  ...["problem", "op", "dtype", "layout", "series", "kernel", "time", "gflops"] as const,
+  ...["workspace", "mare", "l2", "bound", "verdict"] as const,
 ];
 
 /** Those that go where not all fit, the last of these first. */
 const SPARE: readonly CaseColumnName[] = [
-  "dtype",
-  "layout",
-  "mare",
-  "gflops",
-  "l2",
-  "bound",
-  "workspace",
-  "kernel",
+  ...["dtype", "layout", "mare", "gflops", "l2", "bound", "workspace", "kernel"] as const,
 ];
 
 /** Cases as a table's columns and rows; none of the columns that are asked for is spare. */
@@ -63,18 +45,15 @@ function usualColumns(cases: readonly ReadCase[]): readonly CaseColumnName[] {
 type Cell = string | number | null | undefined;
 
 const ACCURACY_FIELDS: readonly (keyof ReadAccuracy)[] = [
-  "mare",
-  "median_rel",
-  "p99_rel",
-  "max_rel",
-  "rel_l2",
-  "rel_l2_limit",
-  "max_bound_ratio",
-  "bound_limit",
-  "group_rms",
-  "group_rms_limit",
-  "checked",
-  "total",
+  ...["mare", "median_rel", "p99_rel", "max_rel", "rel_l2", "rel_l2_limit"] as const,
+  ...[
+    "max_bound_ratio",
+    "bound_limit",
+    "group_rms",
+    "group_rms_limit",
+    "checked",
+    "total",
+  ] as const,
 ];
 
 /** A case's fields, by column, for other programs: full precision, plain units. */
