@@ -177,7 +177,7 @@ Deno.test("two checks that update one baseline keep each other's cases, and fiel
   assert.equal(other.code, 2);
   assert.match(
     other.stderr,
-    /of uniform01 data and seed 1, not of .* 2, --force begins it anew\n$/,
+    /made with uniform01 data and seed 1, not with .* 2, --force replaces it\n$/,
   );
   await Deno.writeTextFile(path, text.replace('"schema": 1', '"schema": 2'));
   const newer = await check("pointwise");

@@ -156,7 +156,7 @@ Deno.test("wgconv gemm says in one sentence what does not fit, and writes nothin
     [[...files, "--transpose", "tn"], /op\(A\) is 2 x 3, op\(B\) is 2 x 4 \(transposes tn\)\n/],
     [
       ["--a", pair, "--b", three],
-      /A has a batch of \[2\], B of \[3\], expected the same sizes, or 1 where a matrix meets all/,
+      /A has a batch of \[2\], B of \[3\], expected the same sizes, or 1, which is broadcast/,
     ],
     [["--a", row, "--b", b], /A \(.*row.npy\) has shape \[2\], expected 2 axes, or more with the/],
     [
