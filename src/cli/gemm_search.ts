@@ -66,7 +66,7 @@ export async function searchPolicies(
 }
 
 /** Candidates as a table, fastest first; the planner's choice has a star. */
-export function rankingTable(ranking: readonly TuningRecord[], room?: number): string {
+function rankingTable(ranking: readonly TuningRecord[], room?: number): string {
   const best = ranking[0]?.time_ms.median ?? 0;
   const rate = (gflops: number) => gflops.toFixed(gflops < 100 ? 2 : 0);
   return textTable(

@@ -184,7 +184,7 @@ export type RunIdentity = Pick<
  * @returns undefined where there is no whole line.
  * @throws {SyntaxError | TypeError} with file and line, where the file is no record stream of this version.
  */
-export function readPreviousRun(data: Uint8Array, source: string): PreviousRun | undefined {
+function readPreviousRun(data: Uint8Array, source: string): PreviousRun | undefined {
   const ended = data.lastIndexOf("\n".charCodeAt(0)) + 1;
   const unended = ended < data.length && isWhole(data.subarray(ended));
   const bytes = unended ? data.length : ended;
@@ -224,7 +224,7 @@ export function refuseOtherRun(previous: PreviousRun, now: RunIdentity): void {
 }
 
 /** What makes two runs' figures no part of one file: clauses such as `seed is 2, was 1`. */
-export function environmentDifferences(was: RunIdentity, is: RunIdentity): string[] {
+function environmentDifferences(was: RunIdentity, is: RunIdentity): string[] {
   const fields = ["version", "backend", "adapter", "driver", "model", "seed"] as const;
   const options = new Set([...Object.keys(was.options ?? {}), ...Object.keys(is.options ?? {})]);
   return [

@@ -170,7 +170,7 @@ export function problemOfLying(asked: LyingShapes): LyingProblem {
 }
 
 /** The operands' sizes in the order of N, C and spatial axes, or K, C and taps. */
-export function canonicalShapes(asked: LyingShapes): LyingShapes["shapes"] {
+function canonicalShapes(asked: LyingShapes): LyingShapes["shapes"] {
   const { layout, filterLayout } = asked;
   return mapShapes(
     { ...asked, shapes: batchedShapes(asked) },

@@ -21,7 +21,7 @@ export function printTimings(
 }
 
 /** The parts as a table, in ms since the program's start. */
-export function timingsTable({ parts, overlap_ms, other_ms, total_ms }: Timings): string {
+function timingsTable({ parts, overlap_ms, other_ms, total_ms }: Timings): string {
   return textTable(
     [
       { title: "part" },

@@ -62,7 +62,7 @@ export function describeTransform(
 }
 
 /** The axes with what to call them; one where both are the same. */
-export function distinctAxes(
+function distinctAxes(
   { axes }: TransformDescription,
 ): { axis: WinogradTransform; title: string }[] {
   const [rows, columns] = axes;
@@ -71,7 +71,7 @@ export function distinctAxes(
 }
 
 /** The matrices as they are applied, in the order of the formula. */
-export const SYMBOLS = [["output", "Aᵀ"], ["filter", "G"], ["input", "Dᵀ"]] as const;
+const SYMBOLS = [["output", "Aᵀ"], ["filter", "G"], ["input", "Dᵀ"]] as const;
 
 /** The report of `wgconv transform`. */
 export function transformReport(

@@ -142,7 +142,7 @@ export interface AccuracyChange {
 }
 
 /** A figure this many times the base's is worse. */
-export const WORSE = 1.5;
+const WORSE = 1.5;
 
 const FIGURES = [
   { what: "bound ratio", value: "max_bound_ratio", limit: "bound_limit", print: significant },

@@ -202,7 +202,7 @@ function unmatched(where: string, cases: readonly ReadCase[]): string[] {
 }
 
 /** A case in a line: enough to find it, and to run it again. */
-export function describeCase(record: ReadCase): string {
+function describeCase(record: ReadCase): string {
   const { op, problem, layout } = record;
   return [op, problem, dtypeText(record), layout, `(${seriesLabel(record)})`].filter((word) => word)
     .join(" ");

@@ -247,7 +247,7 @@ export function table(columns: readonly Column[], rows: readonly (readonly strin
     `<tbody>\n${rows.map((row) => line("td", row)).join("\n")}\n</tbody>\n</table></div>`;
 }
 
-export const PAGE_STYLE = `:root {
+const PAGE_STYLE = `:root {
   color-scheme: light dark;
   --ground: light-dark(#ffffff, #16181c);
   --ink: light-dark(#1d2126, #e4e6ea);

@@ -74,7 +74,7 @@ export function precisionsOf(points: readonly Point[]): Precisions[] {
 }
 
 /** What operands are and how they are multiplied: `f16`, `tf32`, `f16x3`, `f16 summed in f16`. */
-export function precisionOf(record: ReadCase): string {
+function precisionOf(record: ReadCase): string {
   const { dtype, math, accumulate } = record;
   if (math !== undefined) return dtype === "f32" ? math : `${dtypeText(record)} by ${math}`;
   return dtypeText(record) + (accumulate === undefined ? "" : ` summed in ${accumulate}`);

@@ -69,20 +69,6 @@ export function timedPlan(gpu: GpuDevice, prepared: readonly PreparedPlan[]): Ti
   return { copies, run };
 }
 
-/**
- * Times prepared plans: calls cycle through them. A first call gives the estimate that repeats follow from.
- *
- * @throws as {@linkcode execute}.
- */
-export async function timePlan(
-  gpu: GpuDevice,
-  prepared: readonly PreparedPlan[],
-  protocol: TimingProtocol,
-): Promise<TimeRecord> {
-  const [time] = await timeRivals(gpu.info.software, [timedPlan(gpu, prepared)], protocol);
-  return time!;
-}
-
 /** One of several that are timed together. */
 interface Sampling {
   readonly timed: Timed;

@@ -49,7 +49,7 @@ export function speedupChart({ provider, baseline, facet, cases }: Speedups): Ch
         type: "quantitative",
         title: `speed over ${baseline}'s`,
         scale: { type: "log", domain: [low, high], nice: false },
-        axis: { ...x.axis, orient: ROWS_AXIS },
+        axis: { ...x.axis, orient: "top" },
       },
       y,
     },
@@ -89,9 +89,6 @@ const LINE = 24;
 const MOST_LINES = 4;
 const LINE_HEIGHT = 12;
 const GAP = 6;
-
-/** Where the axis of the marks' values stands: however many rows there are, beside the heading. */
-export const ROWS_AXIS = "top" as const;
 
 /** Lays rows out below each other: the middle of each row's mark, and the axis of y, whose values are pixels from the top. */
 export function layoutRows(labels: readonly string[], markHeight: number) {
