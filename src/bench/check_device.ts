@@ -98,7 +98,7 @@ export const CHECK_DEVICE: DeviceModel = {
     interleaved: 0.2,
     sliced: {
       stored: 0.955,
-      rowStores: { fours: 1, cut: 1 },
+      rowStores: { fours: 1, cut: 1, own: 1 },
       small: 0.78,
       thin: 0.25,
       spilled: 0.2,

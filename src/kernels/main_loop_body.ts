@@ -75,7 +75,7 @@ export function threadBody(
       fragmentPlaces(grid, rowFragments, columnFragments)
     }`,
     products: threadProducts({
-      tiles,
+      tiles: [tiles],
       depth: policy.depth,
       unroll: variant.unroll,
       order,

@@ -95,3 +95,29 @@ Deno.test("policies, sums in parts, baked sizes and bindings in parts agree with
     }
   }
 });
+
+Deno.test("threads that have all slices agree with PyTorch, also where no whole number of them copies a slice", async () => {
+  using gpu = await openDevice({ backend, optionalFeatures: ["shader-f16"] });
+  const all: readonly (Partial<GoldenRun> & Pick<GoldenRun, "algorithm">)[] = [
+    { algorithm: "winograd1d", sizes: "constant", policy: "16x16x3_4x4a", tile: "F(2,3)" },
+    { algorithm: "winograd1d", policy: "32x16x2_4x4a", tile: "F(4,3)" },
+    { algorithm: "winograd1d", policy: "16x16x4_4x4a", tile: "F(2,3)", flush: 8 },
+    {
+      algorithm: "winograd1d",
+      sizes: "constant",
+      policy: "16x16x2_4x4a",
+      tile: "F(4,3)",
+      splits: 3,
+    },
+    { algorithm: "winograd2d", policy: "16x16x2_4x4a" },
+  ];
+  for (const [index, run] of all.entries()) {
+    if (run.dtype === "f16" && !gpu.features.has("shader-f16")) continue;
+    for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
+      for (const op of full ? OPS : [OPS[index % 2]!]) {
+        const kernel = await agrees(gpu, named("odd_channels"), { op, layout, ...run });
+        assert.match(kernel, /4x4a/);
+      }
+    }
+  }
+});

@@ -52,6 +52,9 @@ Deno.test("blocks behind whole waves of others share depths: each result agrees 
       ["nchw", "fwd", "constant", "F(6,3)", /_tail$/, {}],
       ["chwn", "bwd-data", "constant", "F(6,3)", /_tail$/, {}],
       ["chwn", "fwd", "uniform", "F(6,3)", /_tail$/, {}],
+      // Threads that have all slices.
+      ["nhwc", "fwd", "constant", "F(4,3)", /4x4a_.*_tail$/, { policy: "16x16x4_4x4a" }, 27],
+      ["chwn", "fwd", "uniform", "F(6,3)", /4x4a_.*_tail$/, { policy: "8x16x4_4x4a" }, 27],
       // Sums of parts, so that no block is whole.
       ["nhwc", "fwd", "constant", "F(6,3)", /_split$/, { flush: 16 }, 7],
       ["chwn", "fwd", "uniform", "F(6,3)", /_split$/, { flush: 16 }, 7],

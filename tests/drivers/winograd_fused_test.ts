@@ -148,19 +148,48 @@ Deno.test("bias and activation follow the output's transform, element by element
   }
 });
 
-Deno.test("few channels in nchw take tiles of four, whose threads have more results than the rest of a block: they agree with the reference", async () => {
+Deno.test("few channels take tiles as deep as they are, whose threads have all slices or more results than the rest of a block: they agree with the reference", async () => {
   using gpu = await openDevice({ backend });
-  for (const inChannels of full ? [0, 1, 3, 4] : [0, 3]) {
-    const problem = convProblem({
-      ...{ op: "fwd", batch: 4, inChannels, outChannels: 37 },
-      ...{ inputSize: [7, 20], filterSize: [3, 3], paddingBegin: [1, 1] },
-    });
-    const request = convRequest(gpu, problem, {
-      ...{ algorithm: "winograd1d", tile: "F(6,3)", layout: "nchw", splits: 1, device: H200 },
-      ...{ sizes: inChannels % 2 === 0 ? "constant" : "uniform" },
-    });
-    const { plan } = await checkedResult(gpu, request);
-    assert.match(plan.kernel, /_32x32x4_16x8_/);
+  for (const [run, layout] of LAYOUTS.entries()) {
+    for (const inChannels of full ? [1, 3, 4, 6, 0] : [[3, 4, 1][run]!, [0, 6, 3][run]!]) {
+      const problem = convProblem({
+        ...{ op: "fwd", batch: 4, inChannels, outChannels: 37 },
+        ...{ inputSize: [7, 20], filterSize: [3, 3], paddingBegin: [1, 1] },
+      });
+      const sizes = run % 2 === 0 ? "constant" as const : "uniform" as const;
+      const request = convRequest(gpu, problem, {
+        ...{ algorithm: "winograd1d", tile: "F(6,3)", layout, splits: 1, device: H200, sizes },
+      });
+      const { plan } = await checkedResult(gpu, request);
+      assert.match(
+        plan.kernel,
+        inChannels === 6 && layout === "nchw"
+          ? /_8x16_/
+          : layout === "nchw"
+          ? /_32x32x4_16x8_/
+          : /x[134]_4x4a_/,
+      );
+    }
+  }
+});
+
+Deno.test("threads with all slices share kernels of uniform sizes, whether there are one, two or three steps", async () => {
+  using gpu = await openDevice({ backend });
+  for (const sizes of ["uniform", "constant"] as const) {
+    for (const rows of [1, 2, 3]) {
+      const problem = convProblem({
+        ...{ op: "fwd", batch: 1, inChannels: 3, outChannels: 5 },
+        ...{ inputSize: [6, 9], filterSize: [rows, 3], paddingBegin: [rows - 1, 1] },
+      });
+      const { plan } = await checkedResult(
+        gpu,
+        convRequest(gpu, problem, {
+          ...{ algorithm: "winograd1d", layout: "nhwc", sizes, splits: 1 },
+          ...{ tile: "F(2,3)", policy: "16x16x3_4x4a" },
+        }),
+      );
+      assert.match(plan.kernel, /16x16x3_4x4a/);
+    }
   }
 });
 

@@ -159,6 +159,7 @@ Deno.test("policies, baked sizes and bindings in parts agree with FP64", async (
   const runs = [
     { pair: "a4n3r2", policy: "32x16x8_4x4", sizes: "constant" },
     { pair: "a4n3r2", policy: "64x32x8_8x16" },
+    { pair: "a4n3r2", policy: "16x16x4_4x4a", sizes: "constant" },
     { pair: "a8n3r6", policy: "32x32x4_8x8" },
     { pair: "a8n3r6", policy: "32x16x7_8x8" },
     {

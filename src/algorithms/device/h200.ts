@@ -196,7 +196,7 @@ export const H200: DeviceModel = {
     flushed: { kept: 0.68, spilled: 0.33, halves: 0.93 },
     sliced: {
       stored: 0.955,
-      rowStores: { fours: 1.42, cut: 0.76 },
+      rowStores: { fours: 1.42, cut: 0.76, own: 0.4 },
       small: 0.78,
       thin: 0.25,
       spilled: 0.2,
@@ -221,9 +221,18 @@ export const H200: DeviceModel = {
         },
       },
       few: {
-        lines: {},
-        images: {},
+        lines: {
+          "F(4,3)": { "32x32x4_4x4a": 0.73, "32x64x4_4x4a": 0.88, "64x32x4_4x4a": 0.72 },
+          "F(6,3)": { "32x32x4_4x4a": 0.63, "32x64x4_4x4a": 0.68, "64x32x4_4x4a": 0.6 },
+          "F(4,5)": { "32x32x4_4x4a": 0.7, "32x64x4_4x4a": 0.84, "64x32x4_4x4a": 0.74 },
+        },
+        images: {
+          "F(4,3)": { "32x32x4_4x4a": 0.84, "32x64x4_4x4a": 0.82, "64x32x4_4x4a": 0.96 },
+          "F(6,3)": { "32x32x4_4x4a": 0.76, "32x64x4_4x4a": 0.72, "64x32x4_4x4a": 0.83 },
+          "F(4,5)": { "32x32x4_4x4a": 0.84, "32x64x4_4x4a": 0.8, "64x32x4_4x4a": 0.86 },
+        },
         scattered: {
+          "F(4,3)": { "32x32x4_4x4a": 0.75, "32x64x4_4x4a": 0.75, "64x32x4_4x4a": 0.9 },
           "F(6,3)": { "32x32x4_16x8": 1.03 },
           "F(4,5)": { "32x32x4_16x8": 1.03 },
         },

@@ -162,8 +162,11 @@ export interface DeviceShares {
   readonly sliced: {
     /** With sums that are stored in parts. */
     readonly stored: number;
-    /** Of the rate of scattered stores, what results along one axis reach in nchw: in whole fours of a row, and in others. */
-    readonly rowStores: { readonly fours: number; readonly cut: number };
+    /**
+     * Of the rate of scattered stores, what results along one axis reach in nchw: in whole fours of a row, and in others; and of
+     * `rates.stream` what the first have of threads with all slices, as have four images innermost alone.
+     */
+    readonly rowStores: { readonly fours: number; readonly cut: number; readonly own: number };
     readonly small: number;
     readonly thin: number;
     readonly spilled: number;
@@ -172,7 +175,7 @@ export interface DeviceShares {
      * "F(2x2,3x3)". Of others the first that fits is taken.
      */
     readonly policies: SlicedPolicies;
-    /** The same of policies for few channels. */
+    /** The same of policies for few channels, four deep: those of threads with all slices are as deep as the channels are. */
     readonly few: SlicedPolicies;
   };
   /** Of `stream`: windows (im2win) that are written, channels innermost and elsewhere. */

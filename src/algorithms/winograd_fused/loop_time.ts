@@ -1,4 +1,9 @@
-import { type SlicePolicy, slicePolicyName, threadResults } from "../../kernels/slices/policy.ts";
+import {
+  parseSlicePolicy,
+  type SlicePolicy,
+  slicePolicyName,
+  threadResults,
+} from "../../kernels/slices/policy.ts";
 import { deviceOf } from "../device/h200.ts";
 import { moveTime, productTime, waveTime } from "../device/model.ts";
 import type { PlanRequest } from "../request.ts";
@@ -9,6 +14,11 @@ import { chainSteps, imageVectors, type SlicedProduct } from "./product.ts";
 /** Places of a small tile, of one slice. */
 const SMALL_TILE = 1024;
 
+/** Bytes that memory moves at once. */
+const SECTOR = 32;
+
+const FLOAT_BYTES = 4;
+
 /** What a workgroup takes before its first product, in steps of its loop. */
 const FILL_STEPS = 0.5;
 
@@ -16,6 +26,9 @@ const FILL_STEPS = 0.5;
 export function isLines({ layout }: PlanRequest): boolean {
   return layout === "nhwc";
 }
+
+/** Depth by which policies for few channels are named. */
+const FEW_DEPTH = 4;
 
 /** What policies reach of each other where that is measured, by name: those of any depth, and those for few channels. */
 export function policyShares(
@@ -27,11 +40,16 @@ export function policyShares(
   return { policies: policies[way][tile] ?? {}, few: few[way][tile] ?? {} };
 }
 
-/** What a policy reaches; of one that was not measured no more than the slowest that was. */
+/** What a policy reaches; of one that was not measured no more than the slowest of its kind that was. */
 function policyShare(request: PlanRequest, tile: string, policy: SlicePolicy): number {
   const { policies, few } = policyShares(request, tile);
   const known = { ...policies, ...few };
-  return known[slicePolicyName(policy)] ?? Math.min(1, ...Object.values(known));
+  const named = slicePolicyName({ ...policy, depth: Math.max(policy.depth, FEW_DEPTH) });
+  const like = () =>
+    Object.entries(known).filter(([name]) =>
+      parseSlicePolicy(name)?.allSlices === policy.allSlices
+    );
+  return known[named] ?? Math.min(1, ...like().map(([, share]) => share));
 }
 
 /** Microseconds of a policy's main loop: waves of workgroups, each of which multiplies and stores its results, part by part. */
@@ -40,10 +58,10 @@ export function loopTime(
   product: SlicedProduct,
   policy: SlicePolicy,
 ): number {
-  const { slices, axes, aligned } = product;
+  const { slices, axes, aligned, targets, tiles, groups } = product;
   const device = deviceOf(request);
   const lines = isLines(request);
-  const results = threadResults(policy);
+  const results = threadResults(policy, slices);
   const wide = results > FEW_RESULTS;
   const thin = results <= THIN_RESULTS;
   const { registers, blocks: resident, warps } = residents(device, policy, slices);
@@ -53,8 +71,16 @@ export function loopTime(
   const rate = (axes > 1 ? two : wide ? oneWide : one) *
     policyShare(request, product.tile, policy) *
     (registers > device.registers ? shares.sliced.spilled : 1) *
-    (thin ? shares.sliced.thin : axes === 1 && places <= SMALL_TILE ? shares.sliced.small : 1);
+    (thin
+      ? shares.sliced.thin
+      : axes === 1 && places <= SMALL_TILE && !policy.allSlices
+      ? shares.sliced.small
+      : 1);
   const blocks = productBlocks(request, product, policy);
+  // Neighbours store a vector of images each, which is half a sector where there are no more of them.
+  const narrow = imageVectors(request) && request.problem.batch * resultBytes(request) < SECTOR;
+  // What of blocks is no padding, which parts of splits store, too.
+  const real = groups * targets * tiles / Math.max(1, blocks * places);
   /** Of so many workgroups, whose depth so many share: these store vectors side by side in all layouts. */
   const time = (workgroups: number, splits: number) => {
     const { longest, chain, chains } = chainSteps(request, { ...product, splits }, policy.depth);
@@ -71,9 +97,18 @@ export function loopTime(
       (axes > 1 || request.layout !== "nchw"
         ? 1
         : shares.sliced.rowStores[aligned ? "fours" : "cut"]);
-    const rateOfStores = vectors ? rates.slicedStore.lines : scattered;
-    const store = moveTime(bytes * stored * multiprocessors, rateOfStores) *
-      Math.ceil(workgroups / multiprocessors);
+    const [own, filled] = splits > 1
+      ? [rates.stream, 1]
+      : [rates.stream * (vectors && !narrow ? 1 : shares.sliced.rowStores.own), real];
+    // Threads that wait for no others to transform their sums store what there is, while other workgroups multiply.
+    const store = policy.allSlices
+      // Of f16 that was not measured: no more is expected than of f32.
+      ? moveTime(
+        Math.max(bytes, FLOAT_BYTES) * stored * workgroups * filled,
+        vectors || aligned ? own : scattered,
+      )
+      : moveTime(bytes * stored * multiprocessors, vectors ? rates.slicedStore.lines : scattered) *
+        Math.ceil(workgroups / multiprocessors);
     return multiply * waveTime(device, workgroups, resident, warps) + store;
   };
   const split = splitBlocks(request, product, policy);

@@ -185,7 +185,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       };
     };
     const filterAccess = module.tensor("transformed", "read", 4, buffers.split(transformed));
-    const wide = loadVector(request, slices);
+    const wide = loadVector(request, slices, policy);
     const image = module.tensor(
       sourceName,
       wide === 4 && threads <= FEW_THREADS ? "ordered" : "read",
@@ -244,6 +244,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       batches: problem.groups,
       split,
       steps: longest,
+      sameSteps: split === undefined,
       batchText: "  let group = batch;",
       firstStep: "0u",
       endStep: module.size("steps", depthSteps),

@@ -311,11 +311,48 @@ Deno.test("empty problems are planned: without results there are no passes", () 
   }
 });
 
-Deno.test("policies of threads with all slices, and of two tiles in turn, are answered by one that is here", () => {
-  for (const [way, why] of [["a", "threads have one slice"], ["d", "workgroups have one tile"]]) {
-    assert.throws(
-      () => planConv(request(problemOf(8, 16, 3), { policy: `32x32x4_4x4${way}` })),
-      new RegExp(`policy 32x32x4_4x4${way} is gone, ${why}: use 32x32x4_4x4$`),
-    );
+Deno.test("of few channels each thread has all slices, as deep as they are, where results are stored in vectors up to twelve", () => {
+  const kernelOf = (inChannels: number, more: Partial<PlanRequest>) => {
+    const problem = convProblem({
+      batch: 16,
+      inChannels,
+      outChannels: 64,
+      inputSize: [112, 112],
+      filterSize: [3, 3],
+      paddingBegin: [1, 1],
+    });
+    return planConv(request(problem, { algorithm: "winograd1d", ...more })).kernel;
+  };
+  for (const layout of LAYOUTS) {
+    for (const channels of [1, 2, 3, 4]) {
+      assert.match(kernelOf(channels, { layout }), new RegExp(`x${channels}_4x4a_${layout}`));
+    }
+    assert.doesNotMatch(kernelOf(13, { layout }), /4x4a/);
+    assert.doesNotMatch(kernelOf(3, { layout, variant: { outputLayout: "sts64" } }), /4x4a/);
   }
+  // Two blocks of three channels; of scattered results that was not measured.
+  assert.match(kernelOf(6, { layout: "nhwc" }), /x3_4x4a/);
+  assert.match(kernelOf(8, { layout: "chwn" }), /x4_4x4a/);
+  assert.doesNotMatch(kernelOf(6, { layout: "nchw" }), /4x4a/);
+});
+
+Deno.test("policies of threads with all slices are refused where they cannot be", () => {
+  const one = { algorithm: "winograd1d", tile: "F(6,3)" } as const;
+  const refused = (more: Partial<PlanRequest>, message: RegExp) =>
+    assert.throws(
+      () => planConv(request(problemOf(8, 16, 3), { ...one, ...more })),
+      message,
+    );
+  refused({ policy: "8x8x4_4x4a" }, /policy 8x8x4_4x4a has 4 threads for 8 slices/);
+  refused(
+    { policy: "32x32x4_4x4a", variant: { outputLayout: "sts64" } },
+    /passes no sums through workgroup memory, where output-sts64 lays them out/,
+  );
+});
+
+Deno.test("a policy of two tiles in turn is answered by one that is here", () => {
+  assert.throws(
+    () => planConv(request(problemOf(8, 16, 3), { policy: "32x32x4_4x4d" })),
+    /policy 32x32x4_4x4d is gone, workgroups have one tile: use 32x32x4_4x4$/,
+  );
 });

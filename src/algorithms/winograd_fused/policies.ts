@@ -4,6 +4,7 @@ import {
   type OutputLayout,
   outputLayoutName,
 } from "../../kernels/main_loop_variant.ts";
+import { paddedChannels } from "../../kernels/slices/geometry.ts";
 import { sliceBytes, unfitPolicy } from "../../kernels/slices/memory.ts";
 import {
   type AcrossSides,
@@ -15,8 +16,8 @@ import {
 import type { DeviceLimits } from "../plan.ts";
 import { type Planned, type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { loopTime, policyShares } from "./loop_time.ts";
-import type { SlicedProduct } from "./product.ts";
+import { isLines, loopTime, policyShares } from "./loop_time.ts";
+import { imageVectors, type SlicedProduct } from "./product.ts";
 
 /** Tiles of a workgroup in the order of preference; the first that fits the device and the slices is taken. */
 const POLICIES = [
@@ -50,21 +51,21 @@ export function slicePolicyFits(
 ): boolean {
   const threads = workgroupThreads(policy, slices);
   return threads <= limits.maxComputeInvocationsPerWorkgroup &&
-    unfitPolicy(policy, scalar, layout) === undefined &&
+    unfitPolicy(policy, slices, scalar, layout) === undefined &&
     sliceBytes(policy, slices, across, scalar, layout) <= limits.maxComputeWorkgroupStorageSize;
 }
 
 /** Refuses a name that is no policy of sliced products. */
 export function unknownPolicy(text: string): Refusal {
-  const [, tile, way] = /^([\dx]+_[\dx]+)([ad])$/.exec(text) ?? [];
+  const [, tile] = /^([\dx]+_[\dx]+)d$/.exec(text) ?? [];
   if (tile !== undefined) {
-    const why = way === "a" ? "threads have one slice" : "workgroups have one tile";
-    return refusal("problem", `policy ${text} is gone, ${why}: use ${tile}`);
+    return refusal("problem", `policy ${text} is gone, workgroups have one tile: use ${tile}`);
   }
   return refusal(
     "problem",
     `policy ${text} is none of fused Winograd's, expected one such as 64x32x8_8x8 (rows x columns ` +
-      "x depth of a workgroup, rows x columns of a thread: multiples of 4 that divide the workgroup's)",
+      "x depth of a workgroup, rows x columns of a thread: multiples of 4 that divide the workgroup's; " +
+      "with a behind it where a thread has all slices)",
   );
 }
 
@@ -85,7 +86,7 @@ export function choosePolicy(
     const policy = parseSlicePolicy(request.policy);
     if (policy === undefined) return unknownPolicy(request.policy);
     if (slicePolicyFits(policy, slices, across, limits, "f32", layout)) return policy;
-    const unfit = unfitPolicy(policy, "f32", layout);
+    const unfit = unfitPolicy(policy, slices, "f32", layout);
     if (unfit !== undefined) return refusal("problem", unfit);
     return refusal(
       "limit",
@@ -107,14 +108,29 @@ export function choosePolicy(
   return policy;
 }
 
-/** Channels up to which policies for few were measured. */
+/** Channels up to which policies for few were measured, ... */
 const FEW_CHANNELS = 4;
+/** ... and of threads with all slices, along three taps, where channels or images lie innermost. */
+const FEW_BLOCKED = 12;
 
-/** The policies that are measured for a product. */
-function measuredPolicies(request: PlanRequest, { channels, tile }: SlicedProduct): SlicePolicy[] {
+/** The policies that are measured for a product, of those for few channels as deep as it takes. */
+function measuredPolicies(request: PlanRequest, product: SlicedProduct): SlicePolicy[] {
+  const { channels, tile } = product;
   const { policies, few } = policyShares(request, tile);
-  const names = [...Object.keys(policies), ...(channels <= FEW_CHANNELS ? Object.keys(few) : [])];
-  return names.flatMap((name) => parseSlicePolicy(name) ?? []);
+  const parsed = (shares: Readonly<Record<string, number>>) =>
+    Object.keys(shares).flatMap((name) => parseSlicePolicy(name) ?? []);
+  const deep = parsed(policies);
+  if (channels <= FEW_CHANNELS) {
+    const depth = Math.max(1, channels);
+    return [...deep, ...parsed(few).map((one) => one.allSlices ? { ...one, depth } : one)];
+  }
+  const blocked = channels <= FEW_BLOCKED && tile.endsWith(",3)") &&
+    (isLines(request) || imageVectors(request));
+  if (!blocked) return deep;
+  // Of three and four channels at a time those that leave less of the last block empty.
+  const depth = paddedChannels(channels, 3) < paddedChannels(channels, 4) ? 3 : 4;
+  const own = parsed(few).filter(({ allSlices }) => allSlices);
+  return [...deep, ...own.map((one) => ({ ...one, depth }))];
 }
 
 /** The fastest of the measured policies that fit. */

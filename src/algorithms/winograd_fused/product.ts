@@ -5,6 +5,7 @@ import {
   type TiledAxis,
 } from "../../kernels/slices/geometry.ts";
 import { elementCount } from "../../tensor/tensor.ts";
+import type { SlicePolicy } from "../../kernels/slices/policy.ts";
 import type { PlanRequest } from "../request.ts";
 import { runTile, sliceGeometry, storesParts, type TileRun } from "./geometry.ts";
 
@@ -136,10 +137,11 @@ export function imageVectors(
   return layout === "chwn" && problem.batch % 4 === 0;
 }
 
-/** Patches that a thread loads at once: those of four images where these lie innermost. */
+/** Patches that a thread loads at once: those of four images where these lie innermost, but for few channels, which are few patches. */
 export function loadVector(
   request: Pick<PlanRequest, "layout" | "problem">,
   slices: number,
+  { allSlices }: SlicePolicy,
 ): 1 | 4 {
-  return imageVectors(request) && slices <= WIDE_SLICES ? 4 : 1;
+  return imageVectors(request) && slices <= WIDE_SLICES && !allSlices ? 4 : 1;
 }

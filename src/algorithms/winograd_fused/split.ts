@@ -24,7 +24,7 @@ export interface Residents {
 /** Workgroups of a policy that a multiprocessor runs at once. */
 export function residents(device: DeviceModel, policy: SlicePolicy, slices: number): Residents {
   const threads = workgroupThreads(policy, slices);
-  const results = threadResults(policy);
+  const results = threadResults(policy, slices);
   const wide = results > FEW_RESULTS;
   const registers = threads *
     REGISTERS[wide ? "many" : results <= THIN_RESULTS ? "thin" : "few"];

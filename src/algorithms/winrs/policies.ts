@@ -150,7 +150,7 @@ export function cacheBlock(
   policy: SlicePolicy,
   slices: number,
 ): CacheBlock {
-  const each = threadResults(policy) > 64 ? REGISTERS.many : REGISTERS.few;
+  const each = threadResults(policy, slices) > 64 ? REGISTERS.many : REGISTERS.few;
   const registers = workgroupThreads(policy, slices) * each;
   return {
     outChannels: policy.rows,

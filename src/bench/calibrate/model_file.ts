@@ -23,11 +23,6 @@ const FORMER: Readonly<Record<string, readonly string[]>> = {
   flushed: ["transformed"],
   sliced: ["joined", "flushed"],
   shares: ["unpacking"],
-  rowStores: ["own"],
-  lines: ["F(4,3)", "F(6,3)", "F(4,5)"],
-  images: ["F(4,3)", "F(6,3)", "F(4,5)"],
-  scattered: ["F(4,3)"],
-  "F(4,3)": ["64x64x8_8x8d"],
 };
 
 /** Fields as a value has them, none of them required: positive numbers, objects of such fields, texts, yes and no. */
@@ -42,7 +37,7 @@ function schemaLike(value: unknown, name = "", parent = ""): v.GenericSchema {
   }
   return v.strictObject(
     Object.fromEntries([
-      ...(FORMER[name] ?? []).map((key) => [key, v.optional(v.unknown())]),
+      ...(FORMER[name] ?? []).map((key) => [key, v.optional(v.number())]),
       ...Object.entries(value).map((
         [key, field],
       ) => [key, v.optional(schemaLike(field, key, name))]),

@@ -30,7 +30,8 @@ export interface Rotation {
 
 /** Products of which every thread has a tile of its own, in registers. */
 export interface ThreadProducts {
-  readonly tiles: readonly [WorkgroupTile, WorkgroupTile];
+  /** Pairs that are multiplied one after the other, of one workgroup memory; a pair's rows of sums are behind those of the pairs before. */
+  readonly tiles: readonly (readonly [WorkgroupTile, WorkgroupTile])[];
   readonly depth: number;
   /** The depth of a tile is text, not a loop. */
   readonly unroll: boolean;
@@ -78,26 +79,34 @@ export function threadProducts(
   }: ThreadProducts,
 ): StepProducts {
   const every = accumulate.into === "registers" ? accumulate.every : 0;
-  const sums = threadSums(threadTile, inner.sum, every, sumIndex);
-  const row = (k: string) => rowFragments(inner, threadTile, k, ...tiles);
-  const load = (k: string) => row(k).map(({ name, value }) => `let ${name} = ${value};`);
+  const { threadRows } = threadTile;
+  const allTiles = { ...threadTile, threadRows: tiles.length * threadRows };
+  const sums = threadSums(allTiles, inner.sum, every, sumIndex);
   const still = inner.sum === "f32" &&
     (accumulate.into === "registers" ? every === 0 : rotation?.early === true);
   const rotates = rotation !== undefined && rotation.rows > 0 && rotation.rows < depth && unroll &&
     still && last === undefined;
-  const products = multiplyFragments(
-    inner,
-    threadTile,
-    sums.inner,
-    rotates ? "columns" : order,
-  );
-  const text = (k: string) => [...load(k), ...products].map((line) => `      ${line}`).join("\n");
+  const text = (pair: number, k: string) => {
+    const loads = rowFragments(inner, threadTile, k, ...tiles[pair]!)
+      .map(({ name, value }) => `let ${name} = ${value};`);
+    const products = multiplyFragments(
+      inner,
+      threadTile,
+      (row, fragment) => sums.inner(pair * threadRows + row, fragment),
+      rotates ? "columns" : order,
+    );
+    return [...loads, ...products].map((line) => `      ${line}`).join("\n");
+  };
   const rowsOf = (depth: number) =>
-    Array.from({ length: depth }, (_, k) => `    {\n${text(`${k}`)}\n    }`);
+    tiles.flatMap((_, pair) =>
+      Array.from({ length: depth }, (_, k) => `    {\n${text(pair, `${k}`)}\n    }`)
+    );
   const all = unroll ? rowsOf(depth) : undefined;
-  const looped = () => `    for (var k = 0u; k < ${depth}u; k++) {\n${text("k")}\n    }`;
+  const looped = () =>
+    tiles.map((_, pair) => `    for (var k = 0u; k < ${depth}u; k++) {\n${text(pair, "k")}\n    }`)
+      .join("\n");
   return {
-    declarations: tiles.map(({ declaration }) => declaration),
+    declarations: tiles.flatMap((pair) => pair.map(({ declaration }) => declaration)),
     sums: sums.declare,
     multiply: all === undefined ? looped() : all.join("\n"),
     ...(all && rotates && {
@@ -113,7 +122,7 @@ export function threadProducts(
     parts: accumulate.into === "store" &&
       {
         steps: accumulate.every,
-        clear: clearSums(threadTile, sums.sum, inner.sum),
+        clear: clearSums(allTiles, sums.sum, inner.sum),
         stored: true,
       },
   };

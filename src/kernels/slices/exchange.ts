@@ -68,11 +68,38 @@ export function resultsText(
   ].join("\n");
 }
 
+/** Sums of all slices, which a thread has of each of its results, to that thread's output transforms and stores. */
+export function ownSumsText(
+  shape: SliceSums,
+  policy: SlicePolicy,
+  output: PatchTransform,
+  store: SliceStore,
+  sumIndex: SumName,
+): string {
+  const grid = sliceThreadGrid(policy, shape);
+  return eachSum(policy, (row, j) =>
+    [
+      "  {",
+      "      let of_y = ty;",
+      `      let of_row = ${row}u;`,
+      rowText(policy),
+      `      let column = first_column + (tx + ${j * grid.columns}u) * 4u;`,
+      resultsText(
+        shape,
+        output,
+        store,
+        (slice) => `c${sumIndex(slice * policy.threadRows + row, j)}`,
+      ),
+      "  }",
+    ].join("\n")).join("\n");
+}
+
 /** Where sums of f32 go on their way to the output transform, where the tile cannot hold them, or not as its layout has them. */
 export function sumsDeclaration(
   { slices, scalar, outputLayout = "threads" }: SliceSums,
   policy: SlicePolicy,
 ): string[] {
+  if (policy.allSlices) return [];
   if (outputLayout !== "threads" && outputLayout !== "reference") {
     const { elements } = linesOf(policy, outputLayout);
     return [`var<workgroup> sums: array<array<vec2f, ${elements}>, ${slices}>;`];

@@ -1,6 +1,7 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import type { OperandPlace } from "./image_loader.ts";
 import type { StepLoader } from "../loop/step_loop.ts";
+import { copyThreads } from "./tile.ts";
 
 /** The transformed filter as its pass leaves it: [group][slice][depth][places], padded to whole tiles. */
 export interface SlicedFilterShape {
@@ -11,7 +12,7 @@ export interface SlicedFilterShape {
 
 /**
  * Copies the slices of a transformed filter into the tile: aligned vectors, no masks. The threads that multiply a slice copy it
- * too, the tile's `together` rows at once, or a row in several rounds: what a thread copies differs by numbers.
+ * too, or a share of those that multiply all, the tile's `together` rows at once, or a row in several rounds: what a thread copies differs by numbers.
  */
 export function filterLoader(
   module: ModuleBuilder,
@@ -22,7 +23,8 @@ export function filterLoader(
   const p = `${at.side}_`;
   const { together } = at.tile;
   const vectors = at.extent / 4;
-  const threads = at.threads / slices;
+  const threads = copyThreads(at.threads, slices);
+  const idle = at.threads > threads * slices;
   const across = Math.ceil(vectors / threads);
   const rowVectors = module.size("filter_row_vectors", places / 4);
   const total = module.size("filter_depth", depth);
@@ -34,8 +36,13 @@ export function filterLoader(
   }));
   // The last round of a row may be for some threads alone, and so may rows that do not fill the threads.
   const used = together * vectors;
-  const guarded = ({ vector }: { vector: number }, text: string) =>
-    vector + threads <= used ? text : `    if (${p}own < ${used - vector}u) {\n${text}\n    }`;
+  const guarded = ({ vector }: { vector: number }, text: string) => {
+    const taking = [
+      ...(vector + threads <= used ? [] : [`${p}own < ${used - vector}u`]),
+      ...(idle ? [`${p}slice < ${slices}u`] : []),
+    ];
+    return taking.length === 0 ? text : `    if (${taking.join(" && ")}) {\n${text}\n    }`;
+  };
   const own = together === 1 ? `${p}own` : `${p}own % ${vectors}u`;
   return {
     places: [

@@ -10,7 +10,13 @@ import {
   sizedKernel,
   type SizeMode,
 } from "../module.ts";
-import { exchangeText, type SliceStore, type SliceSums, sumsDeclaration } from "./exchange.ts";
+import {
+  exchangeText,
+  ownSumsText,
+  type SliceStore,
+  type SliceSums,
+  sumsDeclaration,
+} from "./exchange.ts";
 import { sliceBytes } from "./memory.ts";
 import { splitTileText, tilePlaceText, type TileRange } from "../tile_scheduler.ts";
 import type { PatchTransform } from "./patch.ts";
@@ -30,6 +36,8 @@ export interface SliceLoopShape extends SliceSums {
   readonly endStep: string;
   /** Most steps of a workgroup. */
   readonly steps: number;
+  /** Whether all workgroups have as many. */
+  readonly sameSteps?: boolean;
   /** Statements that declare what the loaders and the store derive from `batch`. */
   readonly batchText: string;
   /** The loop is rotated, where that pays. */
@@ -74,7 +82,7 @@ export function sliceWorkgroups(
 }
 
 /**
- * The main loop of fused Winograd algorithms: α products of the same tile at once, one a group of threads,
+ * The main loop of fused Winograd algorithms: α products of the same tile at once, one a group of threads or all of each thread,
  * operands transformed on their way into workgroup memory, results transformed on their way out of it.
  *
  * @param store Where results of whole blocks go, or of all where all are split.
@@ -105,16 +113,22 @@ export function sliceLoopKernel(
   const sumIndex: SumName = (row, fragment) => `${row * fragments + fragment}`;
   // A uniform, so that sums of any length share a kernel.
   const partialSteps = partial === 0 ? "" : module.parameter("partial_steps", partial);
-  const exchange = (to: SliceStore) => exchangeText(shape, policy, output, to, sumIndex);
+  const exchange = (to: SliceStore) =>
+    policy.allSlices
+      ? ownSumsText(shape, policy, output, to, sumIndex)
+      : exchangeText(shape, policy, output, to, sumIndex);
   const tile = sliceTile(policy, shape);
-  const tileOf = (side: Side) => ({
+  const tileOf = (side: Side, slice: string) => ({
     scalar: shape.scalar,
     declaration: `var<workgroup> tile: ${tile.type};`,
     fragment: (depth: string, index: number) =>
-      `tile[0][slice]${tile.row(depth)}${tile.fragment(side, index, Number(depth))}`,
+      `tile[0][${slice}]${tile.row(depth)}${tile.fragment(side, index, Number(depth))}`,
   });
-  const rotates = rotatedLoop &&
+  const rotates = rotatedLoop && !policy.allSlices &&
     isWorthRotating(mode, shape.steps);
+  const slices = policy.allSlices
+    ? Array.from({ length: shape.slices }, (_, slice) => `${slice}`)
+    : ["slice"];
   const wgsl = stepLoopText({
     name,
     summary: `${shape.slices} slices of ${policy.rows} x ${policy.columns} results a workgroup, ` +
@@ -123,8 +137,9 @@ export function sliceLoopKernel(
     threads,
     ...sliceWorkgroupText(module, shape, policy),
     places: [
-      `  let slice = t / ${perSlice}u;`,
-      `  let u = t % ${perSlice}u;`,
+      ...(policy.allSlices
+        ? ["  let u = t;"]
+        : [`  let slice = t / ${perSlice}u;`, `  let u = t % ${perSlice}u;`]),
       threadPlace(grid, "u", "t"),
       tile.places,
     ].join("\n"),
@@ -132,12 +147,16 @@ export function sliceLoopKernel(
     steps: shape.steps,
     loaders: [a, b],
     products: threadProducts({
-      tiles: [tileOf("a"), tileOf("b")],
+      tiles: slices.map((slice) => [tileOf("a", slice), tileOf("b", slice)]),
       depth: policy.depth,
       unroll: true,
       rotation: rotates ? rotation : undefined,
       // Where sums are stored in parts rows are up to 3 % faster on an H200.
       order: partial === 0 ? "serpentine" : "rows",
+      // A thread's own sums leave the tile alone: nobody waits behind the last step. A text for it, by how many there are, has a name where sizes are constant.
+      last: policy.allSlices && shape.sameSteps && mode === "constant" && shape.steps > 0
+        ? policy.depth
+        : undefined,
       inner: innerProduct("f32"),
       threadTile: policy,
       accumulate: partial === 0

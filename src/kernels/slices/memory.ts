@@ -24,18 +24,32 @@ export function sliceBytes(
 ): number {
   const tile = 4 * scalarBytes(scalar) * slices * policy.depth *
     sliceRowVectors(policy, across);
+  if (policy.allSlices) return tile;
   const sums = scalar === "f32" ? 0 : 16 * slices * sumLines(policy, scalar) *
     sliceRowVectors(policy, []);
   return tile + sums + slices * sumLinesBytes(policy, outputLayout);
 }
 
-/** Why a policy cannot pass sums through workgroup memory in a layout, whatever the device has of it; undefined if it can. */
+/**
+ * Why a policy does not fit so many slices, whose sums pass through workgroup memory in a layout, whatever the device has of it;
+ * undefined if it does.
+ */
 export function unfitPolicy(
   policy: SlicePolicy,
+  slices: number,
   scalar: Scalar,
   outputLayout: OutputLayout,
 ): string | undefined {
   const name = `policy ${slicePolicyName(policy)}`;
+  if (policy.allSlices) {
+    const threads = sliceThreads(policy);
+    if (threads < slices) return `${name} has ${threads} threads for ${slices} slices`;
+    return outputLayout === "threads"
+      ? undefined
+      : `${name} passes no sums through workgroup memory, where ${
+        outputLayoutName(outputLayout)
+      } lays them out`;
+  }
   if (outputLayout === "threads") {
     return scalar !== "f32" || sliceThreads(policy) <= policy.depth * sliceRowVectors(policy, [])
       ? undefined

@@ -5,20 +5,25 @@ import { parseTileSizes, tileSizesText } from "../tile_text.ts";
 
 /**
  * How a sliced product is cut: every workgroup holds the same tile of all α slices, each slice multiplied by
- * its own threads. Rows (M) x columns (N) x depth (K) of one slice.
+ * its own threads, or by all of them. Rows (M) x columns (N) x depth (K) of one slice.
  */
 export interface SlicePolicy {
   readonly rows: number;
   readonly columns: number;
   readonly depth: number;
-  /** Results of a thread; multiples of 4. */
+  /** Results of a thread, of each of its slices; multiples of 4. */
   readonly threadRows: number;
   readonly threadColumns: number;
+  /**
+   * Whether a thread has results of all slices, whose sums it transforms itself, and not of one, whose sums pass through workgroup
+   * memory: for products of few steps, which else is most of their time.
+   */
+  readonly allSlices: boolean;
 }
 
-/** `64x32x8_8x8`, as it stands in kernel names and as `--policy` takes it. */
+/** `64x32x8_8x8`, or with `a` where a thread has all slices, as it stands in kernel names and as `--policy` takes it. */
 export function slicePolicyName(policy: SlicePolicy): string {
-  return tileSizesText(policy);
+  return `${tileSizesText(policy)}${policy.allSlices ? "a" : ""}`;
 }
 
 /**
@@ -26,7 +31,9 @@ export function slicePolicyName(policy: SlicePolicy): string {
  * threads have multiples of 4 rows and columns, which divide the workgroup's.
  */
 export function parseSlicePolicy(text: string): SlicePolicy | undefined {
-  return parseTileSizes(text);
+  const allSlices = text.endsWith("a");
+  const sizes = parseTileSizes(allSlices ? text.slice(0, -1) : text);
+  return sizes === undefined ? undefined : { ...sizes, allSlices };
 }
 
 /** Threads that a slice's results are dealt to. */
@@ -50,12 +57,12 @@ export function sliceSets(slices: number, sets: number): number[][] {
 
 /** Threads of a workgroup. */
 export function workgroupThreads(policy: SlicePolicy, slices: number): number {
-  return sliceThreads(policy) * slices;
+  return sliceThreads(policy) * (policy.allSlices ? 1 : slices);
 }
 
-/** Results of a thread. */
-export function threadResults({ threadRows, threadColumns }: SlicePolicy): number {
-  return threadRows * threadColumns;
+/** Results of a thread, of all its slices. */
+export function threadResults(policy: SlicePolicy, slices: number): number {
+  return policy.threadRows * policy.threadColumns * (policy.allSlices ? slices : 1);
 }
 
 /** The grid of a slice's threads on its results: by warps of up to eight columns where whole ones fill it. */

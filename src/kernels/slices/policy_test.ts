@@ -1,6 +1,6 @@
 import assert from "#assert";
 import { tileTransform } from "../../winograd/transform.ts";
-import { sliceBytes } from "./memory.ts";
+import { sliceBytes, unfitPolicy } from "./memory.ts";
 import {
   type AcrossSides,
   parseSlicePolicy,
@@ -10,13 +10,17 @@ import {
   sliceSets,
   sumLines,
   sumsPerRound,
+  threadResults,
+  workgroupThreads,
 } from "./policy.ts";
 
 Deno.test("parseSlicePolicy() reads what slicePolicyName() prints", () => {
-  for (const name of ["64x32x8_8x8", "16x16x2_4x4", "64x64x8_8x16"]) {
+  const names = ["64x32x8_8x8", "16x16x2_4x4", "64x64x8_8x16", "64x32x3_4x4a"];
+  for (const name of names) {
     assert.equal(slicePolicyName(parseSlicePolicy(name)!), name);
   }
   assert.equal(slicePolicyName(parseSlicePolicy("64x32x8")!), "64x32x8_8x8");
+  assert.equal(parseSlicePolicy("64x32x3a")!.allSlices, true);
 });
 
 Deno.test("parseSlicePolicy() refuses other text and tiles that do not divide", () => {
@@ -56,6 +60,24 @@ Deno.test("sliceBytes() of f16 is half the tile and sums that take no more than 
   assert.equal(sumLines(policy, "f16"), 3);
   assert.equal(sliceBytes(policy, 16, ["a", "b"], "f16"), 16 * 8 * 25 * 8 + 16 * 3 * 24 * 16);
   assert.equal(sumsPerRound(parseSlicePolicy("64x64x1_4x4")!, "f16"), 1);
+});
+
+Deno.test("threads that have all slices are as many as a slice's, and pass no sums through workgroup memory", () => {
+  const [own, shared] = ["64x32x4_4x4a", "64x32x4_4x4"].map((name) => parseSlicePolicy(name)!);
+  assert.equal(workgroupThreads(own!, 8), 128);
+  assert.equal(workgroupThreads(shared!, 8), 1024);
+  assert.equal(threadResults(own!, 8), 128);
+  assert.equal(threadResults(shared!, 8), 16);
+  assert.equal(sliceBytes(own!, 8, [], "f32"), 8 * 4 * 24 * 16);
+  assert.equal(sliceBytes(own!, 8, [], "f16"), 8 * 4 * 24 * 8);
+  assert.ok(sliceBytes(shared!, 8, [], "f16") > sliceBytes(own!, 8, [], "f16"));
+  assert.equal(unfitPolicy(own!, 8, "f32", "threads"), undefined);
+  assert.match(unfitPolicy(own!, 8, "f32", "sts64")!, /passes no sums through workgroup memory/);
+  const few = parseSlicePolicy("8x8x4_4x4a")!;
+  assert.equal(
+    unfitPolicy(few, 6, "f32", "threads"),
+    "policy 8x8x4_4x4a has 4 threads for 6 slices",
+  );
 });
 
 /** What WGSL such as `t / 8u + 4u` is for a thread. */

@@ -6,8 +6,8 @@ import {
   sliceGrid,
   type SlicePolicy,
   sliceRowVectors,
-  sliceThreads,
   SWIZZLE,
+  workgroupThreads,
 } from "./policy.ts";
 
 /** An operand of a sliced product: its rows are A's places, its columns B's. */
@@ -56,10 +56,16 @@ export interface SliceTile {
   readonly places: string;
 }
 
+/** Threads that copy a slice of the operand that is copied as it is: those that multiply it, or as large a share of all. */
+export function copyThreads(threads: number, slices: number): number {
+  return Math.floor(threads / slices);
+}
+
 /** Rows of an operand that a slice's threads copy at once: the most that divide the depth; 1 where a row is longer. */
-function rowsTogether(policy: SlicePolicy, side: Side): number {
+function rowsTogether(policy: SlicePolicy, slices: number, side: Side): number {
   const vectors = (side === "a" ? policy.rows : policy.columns) / 4;
-  let rows = Math.min(policy.depth, Math.floor(sliceThreads(policy) / vectors));
+  const threads = copyThreads(workgroupThreads(policy, slices), slices);
+  let rows = Math.min(policy.depth, Math.floor(threads / vectors));
   while (rows > 1 && policy.depth % rows !== 0) rows--;
   return Math.max(1, rows);
 }
@@ -78,7 +84,7 @@ export function sliceThreadGrid(
 /** How the tile of a policy lies. */
 export function sliceTile(policy: SlicePolicy, operands: SliceOperands): SliceTile {
   const { slices, across, scalar, copied } = operands;
-  const together = copied === undefined ? 1 : rowsTogether(policy, copied);
+  const together = copied === undefined ? 1 : rowsTogether(policy, slices, copied);
   const rows = partedRows(policy, operands) ?? flatRows(policy, across);
   const sizes = [
     1,

@@ -60,11 +60,12 @@ export function fusedKernels(): Kernel[] {
     { algorithm: "winograd1d", inputSize: [9, 13], filter: 5, tile: "F(2,3)", stride: [2, 1] },
     { algorithm: "winograd1d", inputSize: [3, 9, 8], filter: 3, policy: "16x8x4_4x4" },
     { algorithm: "winograd1d", inputSize: [9, 16], filter: 9, policy: "8x8x4_4x4" },
+    { algorithm: "winograd1d", inputSize: [9, 16], filter: 3, policy: "32x32x3_4x4a" },
     {
       algorithm: "winograd1d",
       inputSize: [9, 13],
       filter: 3,
-      policy: "16x16x4_4x4",
+      policy: "16x16x4_4x4a",
       flush: 8,
     },
     { algorithm: "winograd2d", inputSize: [9, 7], filter: 3, flush: 4 },
