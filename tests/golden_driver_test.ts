@@ -28,6 +28,7 @@ const NONE: Readonly<Record<string, readonly string[]>> = {
   "winrs": ["fwd", "bwd-data"],
   "im2win": ["bwd-data", "bwd-filter"],
   "im2win-fused": ["bwd-data", "bwd-filter"],
+  im2col: ["bwd-data", "bwd-filter"],
 };
 
 const golden = loadGoldenCases().filter(({ name }) => CASES.includes(name));

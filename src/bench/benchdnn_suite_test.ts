@@ -86,5 +86,5 @@ Deno.test("bench runs what a suite says, the command line before it, and counts 
   Deno.writeTextFileSync(path, `--dt=bf16 ${LAYER}`);
   const none = await wgconvHere(bench);
   assert.equal(none.code, EXIT.usage);
-  assert.match(none.stderr, /no problem, .*; .*1 problem of unsupported types left out$/m);
+  assert.match(none.stderr, /holds no problem .*; .*1 problem of unsupported types left out$/m);
 });

@@ -8,6 +8,7 @@ import type { HostArray } from "./geometry.ts";
 export interface HostOperand {
   /** The elements in the order of `layout`. */
   readonly data: HostArray;
+  /** The order of the axes in memory. */
   readonly layout: Layout | FilterLayout;
 }
 

@@ -227,7 +227,9 @@ export function activatedMagnitude(
 
 /** A sum and what its activation makes of it. */
 export interface ActivatedSum {
+  /** The sum with bias and skip. */
   readonly argument: number;
+  /** The activation of it. */
   readonly value: number;
   /** Σ|a||b| of the argument, and what was added to it. */
   readonly magnitude: number;
