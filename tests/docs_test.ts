@@ -3,6 +3,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path/posix";
 import { madeDocs } from "../tasks/make_docs.ts";
 import { wgconv } from "./cli.ts";
+import { wgconvHere } from "./support/in_process.ts";
 
 const ROOT = `${import.meta.dirname}/../`;
 
@@ -86,4 +87,10 @@ Deno.test("what pages show of wgconv plan is what it says", async () => {
     }
   }
   assert.ok(shown >= 2, String(shown));
+});
+
+Deno.test("help shows defaults as the page of commands does", async () => {
+  const { stdout } = await wgconvHere(["help", "check"]);
+  assert.match(stdout, /nchw, nhwc, chwn \(default nchw,nhwc\)/);
+  assert.doesNotMatch(stdout, /\(default:/);
 });

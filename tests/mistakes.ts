@@ -180,7 +180,7 @@ const TOGETHER: readonly Mistake[] = [
   [`plan --problem ${CASE} --algorithm direct --splits 4`, "--splits", "direct", "implicit-gemm"],
   [`plan --problem ${CASE} --algorithm im2col --pair a8n3r6`, "--pair", "im2col", "winrs"],
   [`plan --problem ${CASE} --segments few`, "--segments", "few", "auto or a whole number"],
-  [`plan --problem ${CASE} --tuning none`, "--tuning", "--device gpu", "must go"],
+  [`plan --problem ${CASE} --tuning none`, "--tuning", "this machine only", "add --device gpu"],
   [`plan --problem ${CASE} --limits limits.json`, "limits.json", "Cannot read", "a JSON object"],
   [
     `plan --problem ${CASE} --limits list.json`,

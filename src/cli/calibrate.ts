@@ -98,6 +98,7 @@ export function calibrateCommand() {
         const seconds = formatDuration(performance.now() - start);
         out.message(`measured    ${found.measured.length} kinds of figures in ${seconds}`);
         if (path !== undefined) out.message(`kept        ${path}`);
+        if (output !== undefined) out.message(`copy        ${output}, for --device-model`);
       }
       const note = reporter("stderr");
       found.notes.slice(0, MOST_NOTES).forEach((line) => note.message(`note: ${line}`));

@@ -32,7 +32,9 @@ export function readBaseline(options: BaselineOptions): Baseline | undefined {
   try {
     text = readText(path);
   } catch (error) {
-    if (update && error instanceof Deno.errors.NotFound) return undefined;
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    if (update) return undefined;
+    error.message += ", --update writes it";
     throw error;
   }
   return update && text === "" ? undefined : baselineOf(text, path, options);

@@ -77,15 +77,21 @@ type Option = CommandUnknownOpts["options"][number];
 type Argument = CommandUnknownOpts["registeredArguments"][number];
 
 function optionNode(option: Option): OptionNode {
-  const { long, short, flags, description, required, optional, defaultValue } = option;
+  const { long, short, flags, required, optional } = option;
   const group = option.helpGroupHeading ?? "Options:";
   const names = [short, long].filter((name) => name !== undefined);
-  const standard = option.defaultValueDescription ?? shownDefault(defaultValue, option.parseArg);
-  const described = `${description}${standard === "" ? "" : ` (default ${standard})`}`;
+  const described = optionDescription(option);
   if (!required && !optional) return { names, description: described, group };
   const name = /[<[].*$/.exec(flags)?.[0] ?? "";
   const value = valueKind(name, option.argChoices, option.parseArg, "text");
   return { names, description: described, group, value: { ...value, name } };
+}
+
+/** What an option does, and its default: the same in help and in docs/commands.md. */
+export function optionDescription(option: Option): string {
+  const { description, defaultValue, parseArg } = option;
+  const standard = option.defaultValueDescription ?? shownDefault(defaultValue, parseArg);
+  return `${description}${standard === "" ? "" : ` (default ${standard})`}`;
 }
 
 function argumentNode(argument: Argument): ArgumentNode {

@@ -42,6 +42,7 @@ Deno.test("readDeviceModel() refuses what is no model, and says where", () => {
   refused("[1]", /expected a JSON object of a device model$/);
   refused('{"rates":{"packed":0}}', /rates\.packed is 0, expected >=/);
   refused('{"rates":{"packed":"52"}}', /rates\.packed is "52", expected number/);
+  refused('{"schema":1,"kind":"tuning"}', /: it is no device model, wgconv calibrate --output /);
   refused('{"rates":{"speed":52}}', /a device model has no rates\.speed$/);
   refused('{"multiprocessors":0.4}', /multiprocessors is 0\.4, expected/);
   refused('{"rates":{"packed":1e300}}', /rates\.packed is 1e\+300, expected <=/);

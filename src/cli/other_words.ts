@@ -135,6 +135,7 @@ const OPTIONS: readonly (readonly [names: string, meant: readonly string[], othe
     ["trans trans-a trans-b ta tb", ["transpose"]],
     ["m n k", ["size"], IN_PROBLEM],
     ["shape sizes", ["size", "problem"]],
+    ["problem descriptor", ["problem", "size", "suite (a file of descriptors)"]],
     ["csv", ["format csv"], PRINTS],
     ["html", ["format html"], PRINTS],
     ["markdown md", ["format markdown"], PRINTS],

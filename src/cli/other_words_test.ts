@@ -40,6 +40,8 @@ Deno.test("meantOption() names an option that the command has", () => {
     ["--channels_last", ["--layout"], ", did you mean --layout nhwc?"],
     // Others count from 0.
     ["--dilates", ["--dilation"], ", did you mean --dilation (1 for none)?"],
+    ["--problem", ["--suite"], ", did you mean --suite (a file of descriptors)?"],
+    ["--problem", ["--size", "--suite"], ", did you mean --size?"],
     ["--dtype", ["--dtype"], undefined],
     ["--pad", ["--shape"], undefined],
   ];

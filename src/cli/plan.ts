@@ -28,7 +28,7 @@ import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
 import { openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
 import { readTuning, TUNING_HELP, tuningOf } from "./tuning_options.ts";
-import { oneOf, pathOr, readPathOr, refuseOptions, refuseWords } from "./values.ts";
+import { oneOf, pathOr, readPathOr, refuseWords } from "./values.ts";
 
 const EXAMPLES = `
 A plan is made without a GPU, for the limits that every WebGPU device has, for those of a file (JSON with
@@ -69,8 +69,10 @@ export function planCommand() {
     .addHelpText("after", EXAMPLES)
     .action(async (options, { args }) => {
       refuseWords("Cannot plan", args, operandFlags(options.op));
-      if (options.device !== "gpu") {
-        refuseOptions("Cannot plan: --tuning needs --device gpu", { tuning: options.tuning });
+      if (options.tuning !== undefined && options.device !== "gpu") {
+        throw new InputTypeError(
+          "Cannot plan: --tuning counts on this machine only, add --device gpu",
+        );
       }
       if (options.json && options.wgsl) {
         throw new InputTypeError(

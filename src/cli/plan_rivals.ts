@@ -81,9 +81,11 @@ export function allTable(rows: readonly Option[], room?: number): string {
 
 /** What `auto` weighed against a plan, one line a rival: its time, or why it is none. */
 export function rivalLines({ rivals = [] }: Plan): string[] {
-  return rivals.slice(1).map((rival) =>
-    `${rivalName(rival)}: ${rival.reason ?? `${rival.predictedMs?.toPrecision(3)} ms`}`
-  );
+  return rivals.slice(1).map((rival) => {
+    const time = `${rival.predictedMs?.toPrecision(3)} ms`;
+    const last = rival.algorithm === "direct" ? ", taken only where nothing else fits" : "";
+    return `${rivalName(rival)}: ${rival.reason ?? time + last}`;
+  });
 }
 
 /** The same as JSON. */

@@ -43,6 +43,7 @@ Deno.test("rivalLines() and rivalRecords() say what auto weighed, and why not", 
   const lines = rivalLines(plan);
   assert.ok(lines.some((line) => /^implicit-gemm: 0\.\d+ ms$/.test(line)));
   assert.ok(lines.includes("winrs: it computes bwd-filter"));
+  assert.ok(lines.some((line) => /^direct: [\d.]+ ms, taken only where nothing else /.test(line)));
   const records = rivalRecords(plan)!;
   assert.equal(records.length, lines.length + 1);
   assert.equal(records[0]!.algorithm, plan.algorithm);

@@ -2,6 +2,7 @@ import { Command, type CommandUnknownOpts } from "#cli-types";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { printableMessage } from "../printable.ts";
 import { VERSION } from "../version.ts";
+import { optionDescription } from "./command_tree.ts";
 import { runToEnd, sayFailure } from "./failure.ts";
 import { meant, meantOption } from "./other_words.ts";
 import { writeText } from "./output.ts";
@@ -187,7 +188,8 @@ function withTalkOptions(command: CommandUnknownOpts): void {
 
 /** Makes a command and those below it throw in place of exiting, and word errors our way. */
 function configure(command: CommandUnknownOpts): void {
-  command.exitOverride().showSuggestionAfterError().configureHelp({ groupItems: orderedGroups });
+  command.exitOverride().showSuggestionAfterError();
+  command.configureHelp({ groupItems: orderedGroups, optionDescription });
   command.configureOutput({
     writeOut: (text) => writeText("stdout", text),
     writeErr: (text) => writeText("stderr", text),

@@ -80,7 +80,7 @@ export function reportCommand() {
         );
       }
       const suit = Object.keys(ENDINGS).filter((one) => ENDINGS[one] === format);
-      const endings = suit.length > 0 ? suit : [".txt", ...options.format ? [] : [".html"]];
+      const endings = suit.length > 0 ? suit : [".txt", ...options.format ? [] : [".md", ".html"]];
       await proveOutputs([{ option: "--output", path: output, kind: "file", endings }], {
         inputs: await recordFiles(files),
         force: options.force,

@@ -154,13 +154,15 @@ export async function showTensor(
   using source = await openNpy(input, { as: options.as });
   refuseUnusedAs(`Cannot show ${input}`, options.as, [source]);
   const [values, { encode }] = await Promise.all([source.read(), import("fast-png")]);
-  const { range, ...image } = picture(values, input, options);
+  const { range, layout, ...image } = picture(values, input, options);
   const png = encode({ ...image, depth: 8 });
   await writeOutput(path, async (write) => await write(png));
   const { width, height, channels } = image;
   const fields = { path, width, height, channels, range };
   const colours = channels === 3 ? "RGB" : "grey";
-  const text = `${path}: ${width} x ${height} ${colours}, values ${range[0]} to ${range[1]}`;
+  const guessed = options.layout === undefined && layout !== "hw";
+  const text = `${path}: ${width} x ${height} ${colours}${guessed ? ` of ${layout}` : ""}, ` +
+    `values ${range[0]} to ${range[1]}`;
   return { ...fields, text };
 }
 

@@ -26,6 +26,8 @@ export interface Picture {
   readonly channels: number;
   readonly data: Uint8Array;
   readonly range: readonly [min: number, max: number];
+  /** How the tensor's axes were taken. */
+  readonly layout: PictureLayout;
 }
 
 /**
@@ -61,7 +63,12 @@ export function picture(source: Tensor, path: string, options: PictureOptions): 
   }
   if (channel === undefined && c.size !== 1 && c.size !== 3) {
     throw new InputTypeError(
-      refusal(`${c.size} channels make no picture: pick one with --channel`),
+      refusal(
+        `${c.size} channels make no picture: pick one with --channel` +
+          (options.layout === undefined
+            ? `; the axes were taken as ${layout}, --layout says others`
+            : ""),
+      ),
     );
   }
   if (h.size * w.size === 0) throw new InputRangeError(refusal(`[${shape}] has no pixels`));
@@ -77,7 +84,7 @@ export function picture(source: Tensor, path: string, options: PictureOptions): 
     }
   }
   const range = options.range ?? (source.dtype === "u8" ? [0, 255] : finiteRange(values));
-  return { width: w.size, height: h.size, channels, data: toBytes(values, range), range };
+  return { width: w.size, height: h.size, channels, data: toBytes(values, range), range, layout };
 }
 
 function guessLayout(shape: readonly number[]): PictureLayout | undefined {

@@ -54,6 +54,14 @@ Deno.test("picture() refuses what makes no picture", () => {
   assert.throws(() => picture(counting(1, 5, 2, 2), "x.npy", { index: 0, channel: 5 }), {
     message: "Cannot show x.npy: there is no channel 5, only 0 to 4",
   });
+  // The guess is wrong for channels last, and silent about it misleads.
+  const many = "12 channels make no picture: pick one with --channel";
+  assert.throws(() => picture(counting(12, 14, 2), "x.npy", { index: 0 }), {
+    message: `Cannot show x.npy: ${many}; the axes were taken as chw, --layout says others`,
+  });
+  assert.throws(() => picture(counting(12, 14, 2), "x.npy", { index: 0, layout: "chw" }), {
+    message: `Cannot show x.npy: ${many}`,
+  });
   assert.throws(() => picture(counting(0, 4), "x.npy", { index: 0 }), {
     message: "Cannot show x.npy: [0,4] has no pixels",
   });

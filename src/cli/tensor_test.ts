@@ -280,6 +280,9 @@ cliTest("show writes a PNG of the values", async (dir) => {
     there.err,
     "wgconv: Cannot write x.png: it is not empty, --force overwrites it\n",
   );
+  // How the axes of a guess were taken can be seen.
+  const guess = await run(dir, ["show", "x.npy", "y.png", "--channel", "2"]);
+  assert.match(guess.out, /^y\.png: 2 x 4 grey of nhwc, values /);
   const refused = await run(dir, [...args, "--force"]);
   assert.equal(refused.code, 2);
   assert.equal(

@@ -42,6 +42,9 @@ export function scanDescriptor(text: string, start = 0): { entries: Entry[]; nam
     const word = /^[a-z]*/.exec(text.slice(at))![0];
     if (word.startsWith("n") || word === "") {
       if (word === "") throw syntaxError(text, at, `unexpected ${JSON.stringify(text[at])}`);
+      if (at === start && text[at + 1] === '"') {
+        throw syntaxError(text, at, "a name stands right behind its descriptor, without a space");
+      }
       return { entries, name: scanName(text, at + 1) };
     }
     if (!KEYS.includes(word)) {

@@ -77,6 +77,7 @@ Deno.test("parseDescriptor() names the column and the nearest key", () => {
   assert.match(message("ic3ic4"), /"ic" is given twice, at column 4/);
   assert.match(message("ic3 ih8"), /unexpected " ", at column 4/);
   assert.match(message('ic3n"x'), /closing quote/);
+  assert.match(message('n"x"'), /a name stands right behind its descriptor, without a space, at /);
   assert.match(message("ic1,2ih8oc4kh3"), /the lists make 2 problems/);
   assert.match(message("ic8:1ih8oc4kh3"), /the range 8:1 is empty/);
 });

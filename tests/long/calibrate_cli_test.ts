@@ -15,6 +15,7 @@ Deno.test("wgconv calibrate keeps a model that auto goes by, and says where", as
     assert.equal(code, 0, stderr);
     assert.match(stdout, /^rates\.gathered +[\d.e-]+ +TFLOP\/s/m);
     const path = /^kept +(.*)$/m.exec(stdout)![1]!;
+    assert.ok(stdout.includes(`\ncopy        ${mine}, for --device-model\n`), stdout);
     const kept = await Deno.readTextFile(path);
     assert.equal(await Deno.readTextFile(mine), kept);
     const { kind, model, device } = JSON.parse(kept);

@@ -65,7 +65,14 @@ export function readDeviceModel(path: string): DeviceModel {
   if (json === undefined) {
     throw new InputSyntaxError(`Cannot read ${path}: expected a JSON object of a device model`);
   }
-  if (json.kind !== "calibration") return parseDeviceModel(json, path);
+  if (json.kind !== "calibration") {
+    if (json.schema !== undefined) {
+      throw new InputTypeError(
+        `Cannot read ${path}: it is no device model, wgconv calibrate --output writes one`,
+      );
+    }
+    return parseDeviceModel(json, path);
+  }
   const { schema, model } = json;
   const known = schema === CALIBRATION_SCHEMA ||
     schema === GPU_SCHEMA && (model as { software?: unknown } | null)?.software === false;
