@@ -199,6 +199,7 @@ const TOGETHER: readonly Mistake[] = [
   [`bench ${CASE} --resume`, "--resume", "Cannot resume", "--jsonl"],
   ["bench --suite suite.txt", '"hi"', "suite.txt:2:", '"ih"?'],
   ["bench --suite words.txt", '"x"', "words.txt:1:", "a comment begins with #"],
+  ["conv --input dir.jsonl --filter w.npy", "dir.jsonl", "it is a directory", "'dir.jsonl/*.npy'"],
   [`bench ${CASE} --jsonl dir.jsonl`, "dir.jsonl", "Cannot write", "it is a directory"],
   [`bench ${CASE} --jsonl circle.jsonl`, "circle.jsonl", "Cannot write", "links lead in a circle"],
   ["tensor make circle.npy --shape 2", "circle.npy", "Cannot write", "links lead in a circle"],

@@ -49,12 +49,18 @@ const AHEAD_BYTES = 256 * 2 ** 20;
  * The files that a pattern such as `frames/*.npy` in place of the input, or of bwd-data's gradient, stands for; undefined
  * where there is no pattern. Results keep the folders below the pattern's.
  *
- * @throws {TypeError} where no file matches or a name has too many stars, two results would have one name, one would be an input, or there is no folder for them.
+ * @throws {TypeError} for a folder, where no file matches or a name has too many stars, two results would have one name, one would be an input, or there is no folder for them.
  */
 export async function filesOfPattern(options: ConvOptions): Promise<ManyFiles | undefined> {
   const option = options.op === "bwd-data" ? "gradOutput" : "input";
   const pattern = options[option];
-  if (pattern === undefined || !await isPattern(pattern)) return undefined;
+  if (pattern === undefined) return undefined;
+  if (options.op !== "bwd-filter" && await isFolder(pattern)) {
+    throw new InputTypeError(
+      `Cannot read ${pattern}: it is a directory, '${join(pattern, "*.npy")}' stands for its files`,
+    );
+  }
+  if (!await isPattern(pattern)) return undefined;
   if (options.op === "bwd-filter") {
     throw new InputTypeError(
       `Cannot convolve ${pattern}: bwd-filter takes one file, patterns are for fwd and bwd-data`,
@@ -109,6 +115,10 @@ export async function filesOfPattern(options: ConvOptions): Promise<ManyFiles | 
 
 async function isPattern(path: string): Promise<boolean> {
   return /[*?[{]/.test(path) && !await isThere(path);
+}
+
+function isFolder(path: string): Promise<boolean> {
+  return Deno.stat(path).then(({ isDirectory }) => isDirectory, () => false);
 }
 
 function isThere(path: string): Promise<boolean> {
