@@ -24,8 +24,8 @@ export async function commandsPage(): Promise<string> {
     "`wgconv help <command>` prints the same. `deno task docs` makes this page from it.",
     "Every command has:",
     items(general),
-    "Exit codes: 0 ok, 1 accuracy failed, 2 usage or bad input, 3 no suitable GPU, 4 performance " +
-    "regression, 5 device lost or internal error.",
+    "Exit codes: 0 ok, 1 accuracy failed, 2 usage, bad input or nothing ran, 3 no suitable GPU, feature " +
+    "or limit, 4 performance regression, 5 device lost or internal error.",
     ...commands.map((command) => section(command, said, commands)),
   ].join("\n\n") + "\n";
 }

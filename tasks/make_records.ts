@@ -58,7 +58,7 @@ const CASE: Readonly<Record<string, string>> = {
   "accuracy.inf": "results that are infinite",
   "accuracy.checked": "outputs that were compared",
   "accuracy.total": "outputs",
-  projection: "checksum of all outputs of a large result",
+  projection: "projection of a large result's outputs",
   "projection.places": "sums that were compared",
   "projection.members": "outputs per sum",
   "projection.max_ratio": "largest difference of two sums over the noise",

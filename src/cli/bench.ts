@@ -81,16 +81,16 @@ import { FORCE_HELP } from "./outputs.ts";
 
 const EXAMPLES = `
 Lists are separated by commas; all stands for every choice. The cases are all combinations of the lists;
-cases that an algorithm does not support are skipped. A sample is as many back-to-back calls as fill 5 ms;
-the cases of one problem are sampled in turn until their times settle. The timed result is the checked one.
+cases that an algorithm does not support are skipped. A sample is as many back-to-back calls as fill
+--fill-ms; the cases of one problem are sampled in turn until their times settle. The result of the timed
+calls is checked.
 --device cpu times the FP64 reference itself and checks nothing.
 
 A suite is a file in the grammar of oneDNN's benchdnn, or a built-in suite's name. It holds descriptors,
 --batch=FILE, --mb=N and --match=REGEX (RE2). Its --dir, --dt, --stag and --dtag apply where --op, --dtype
-and --layout are not given. Other options of benchdnn have no effect here; the last line counts them.
+and --layout are not given. Other options of benchdnn are ignored; the last line counts them.
 
 Examples:
-  wgconv bench --suite resnet3x3 --op all --jsonl resnet.jsonl
   wgconv bench --suite resnet3x3 --op all --jsonl resnet.jsonl --resume
   wgconv bench mb8ic32,64ih28oc64kh3ph1 --algorithm direct,implicit-gemm --cache hot,cold
   wgconv bench --suite vgg16 --algorithm winograd2d --tile "F(2x2,3x3),F(4x4,3x3)"

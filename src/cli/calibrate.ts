@@ -21,10 +21,10 @@ import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { oneOf } from "./values.ts";
 
 const EXAMPLES = `
-auto predicts the time of each kernel from a model of the device. A GPU without a model is treated as an
-NVIDIA H200. calibrate measures a model in about a minute. It is kept for the device and its driver in the
-user's cache folder ($XDG_CACHE_HOME/wgconv/devices), and auto uses it from then on. --device-model h200 of
-other commands ignores it, --device-model FILE takes another, and results of wgconv tune precede both.
+auto predicts the time of each kernel from a model of the device. Without a model it predicts for an NVIDIA
+H200. calibrate measures a model in about a minute and keeps it for the device and its driver in the user's
+cache folder ($XDG_CACHE_HOME/wgconv/devices), where auto finds it. In other commands, --device-model FILE or
+h200 replaces it. Results of wgconv tune precede every model.
 Run nothing else on the device meanwhile.
 
 Examples:

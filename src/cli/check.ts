@@ -69,12 +69,12 @@ import { ADAPTER_HELP, BACKEND_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
 
 const EXAMPLES = `
-A case passes if it passes the accuracy gate and is about as exact as the baseline says. Drivers differ, so
-a relative L2 error of up to 1.5 times the baseline's passes, and a bound ratio of up to twice. Every device
-runs the same kernels here, planned for the limits that all devices have. The built-in baseline is
-lavapipe's; write one for your device with --baseline and --update.
-The built-in suite takes about four minutes on two CPU cores, --quick about 80 seconds, and two minutes more
-while the driver compiles the kernels for the first time.
+A case passes if it passes the accuracy gate and is about as exact as the baseline. Drivers differ, so a
+relative L2 error of 1.5 times the baseline's passes, and twice its bound ratio. Every device runs the same
+kernels here, planned for the limits that all devices have. The built-in baseline is lavapipe's (a driver for
+CPUs); write one for your device with --baseline and --update.
+The built-in suite takes about four minutes on two CPU cores, --quick about 80 seconds. The first run takes
+two minutes more, in which the driver compiles the kernels.
 --columns and --sort print a table of all cases in place of a line for each failure.
 --device cpu tests the reference of this machine, not the kernels, and needs no driver.
 
@@ -103,7 +103,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--suite <file|name>", SUITE_HELP, gather)
     .option(
       "--baseline <file>",
-      "accuracy that cases had; none checks against the gate alone; default the built-in one",
+      "file of the errors to compare with; none for the gate alone; default the built-in one",
       pathOr("none"),
     )
     .option("--update", "write the baseline anew and show what changes")

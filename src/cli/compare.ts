@@ -20,7 +20,7 @@ const EXAMPLES = `
 A folder stands for the .jsonl files in it. If a case has several records, the last one counts.
 Cases are paired by problem, op, dtype, epilogue, provider, layout and algorithm. --by best takes the fastest
 correct record of each problem, op, dtype and epilogue on each side; it is the default if the sides share no
-provider, as wgconv and cuDNN. Cases without a pair are counted, with the reason.
+provider, such as wgconv and cuDNN. Cases without a pair are counted, with the reason.
 
 Speed-up is the base's median time over the new one's. Its verdict:
   SAME       the medians differ by at most --margin, or by at most --threshold and no test below
@@ -48,7 +48,7 @@ export function compareCommand() {
     .argument("<base>", "records to compare with: a .jsonl file, or a folder of them")
     .argument("<new>", "records to compare")
     .addOption(
-      new Option("--threshold <percent>", "being slower by more than this is a regression")
+      new Option("--threshold <percent>", "a case slower by more than this regresses")
         .argParser(fraction).default(USUAL_THRESHOLD, "5%"),
     )
     .addOption(

@@ -68,7 +68,7 @@ export function completionsCommand(
     .argument("<shell>", "the shell", oneOf(shells))
     .argument(
       "[words...]",
-      "what the script asks: the line's words, the cursor's last with a : before it",
+      "the line's words, which the script passes; the cursor's word is last, after a :",
     )
     .addOption(new Option("--json", "refused: it prints a script").hideHelp())
     .addHelpText("after", EXAMPLES)

@@ -11,7 +11,7 @@ import { oneOf, pathOr, positiveNumber, wholeNumber } from "./values.ts";
 
 const DEVICES = ["gpu", "cpu"] as const;
 
-const CHUNK_HELP = "images per chunk; default all, and chunks where files exceed 1 GiB";
+const CHUNK_HELP = "images per chunk; default all, fewer where files exceed 1 GiB";
 
 const EXAMPLES = `
 The axes of the tensors, by --layout:
@@ -26,14 +26,13 @@ A pattern in quotes, such as 'frames/*.npy', convolves many files into the folde
 Examples:
   wgconv conv --input x.npy --filter w.npy --output y.npy --stride 2 --padding 1
   wgconv conv --input x.npy --filter w.npy --bias b.npy --activation relu --layout nhwc
-  wgconv conv --input x.npy --filter w.npy --layout nhwc --filter-layout rsck --padding same
   wgconv conv --op bwd-data --grad-output dy.npy --filter w.npy --stride 2 --input-size 32,32 --output dx.npy
   wgconv conv --op bwd-filter --input x.npy --grad-output dy.npy --output dw.npy
   wgconv conv --problem mb8ic64ih56oc64kh3ph1 --check full --runs 20 --json
   wgconv conv --input u8.npy --filter w.npy --layout nhwc --dtype i8 --input-zero-point 128
   wgconv conv --input 'frames/*.npy' --filter w.npy --output filtered
 
-Exit 1: the accuracy check failed. The output is written all the same.`;
+Exit 1: the accuracy check failed. The output is still written.`;
 
 /** `wgconv conv` and its options. */
 export function convOptions() {

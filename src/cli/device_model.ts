@@ -5,7 +5,7 @@ import { readDeviceModel } from "../bench/calibrate/model_file.ts";
 import { pathOr, readPathOr } from "./values.ts";
 
 export const DEVICE_MODEL_HELP =
-  "predict times from this file (of calibrate --output), or h200 for an NVIDIA H200";
+  "model to predict times by: a file of calibrate --output, or h200 (NVIDIA)";
 
 const H200_WORD = "h200";
 

@@ -54,19 +54,18 @@ op(B) is k x n. --transpose tn says that A is stored as k x m. Axes before the l
 and the residual are broadcast as in numpy.matmul. A bias has one value per column (or row), or one for all.
 Paths and number types are those of wgconv conv.
 i8 products are exact: C, bias, residual and result are i32, alpha and beta whole numbers. A product that
-could exceed 32 bits is refused; --check full computes it and fails only if a result does exceed them.
+could exceed 32 bits is refused; --check full computes it and fails only if a result exceeds them.
 A line of a suite is m n k [ta tb]; # starts a comment.
 
 Examples:
   wgconv gemm --a a.npy --b b.npy --output y.npy
   wgconv gemm --a x.npy --b w.npy --transpose nt --bias b.npy --activation gelu --output y.npy
   wgconv gemm --a a.npy --b b.npy --c c.npy --alpha 0.5 --beta -1 --output y.npy
-  wgconv gemm --size 4096,4096,4096 --runs 15 --json
   wgconv gemm --size 4096,4096,4096 --backend dawn --math f16x3
   wgconv gemm --size 256,256,65536 --search
   wgconv gemm --suite gemm --jsonl gemm.jsonl --cache hot,cold
 
-Exit 1: an accuracy check failed. The output is written all the same.`;
+Exit 1: an accuracy check failed. The output is still written.`;
 
 /** `wgconv gemm` and its options. */
 export function gemmOptions() {
@@ -97,8 +96,8 @@ export function gemmOptions() {
     )
     .option("--json", "print JSON")
     .optionsGroup(GROUPS.problem)
-    .option("--batch <n>", "products of --size", wholeNumber(0))
-    .option("--c [file]", "C, m x n; beta is then 1 by default")
+    .option("--batch <n>", "number of products of --size", wholeNumber(0))
+    .option("--c [file]", "C, m x n; --beta is then 1 by default")
     .option("--alpha <x>", "factor of the product", finite, 1)
     .option("--beta <x>", "factor of C", finite)
     .option("--bias [file]", "values added to every row or column")
@@ -121,7 +120,7 @@ export function gemmOptions() {
     )
     .option(
       "--accumulate <name>",
-      "with --dtype f16: type of the sums: f32, or f16 in short chains that f32 adds up (not on matrix units)",
+      "with --dtype f16: type of the sums: f32, or f16 (chains of 32, added up in f32; not on matrix units)",
       oneOf(["f32", "f16"] as const),
       "f32" as const,
     )

@@ -31,8 +31,8 @@ import { readTuning, TUNING_HELP, tuningOf } from "./tuning_options.ts";
 import { oneOf, pathOr, readPathOr, refuseWords } from "./values.ts";
 
 const EXAMPLES = `
-A plan is made without a GPU, for the limits that every WebGPU device has, for those of a file (JSON with
-WebGPU's names, such as the first line of bench's JSONL), or for this machine's.
+A plan needs no GPU. It keeps to the limits that every WebGPU device has, to those of a file (JSON with
+WebGPU's names, such as the first line of bench's JSONL), or to this machine's.
 
 Examples:
   wgconv plan --problem mb32ic64ih56oc64kh3ph1
@@ -58,7 +58,7 @@ export function planCommand() {
     )
     .option(
       "--limits <what>",
-      "of every device (default), or of a JSON file; - is stdin",
+      "limits of every device, or those of a JSON file; - is stdin",
       pathOr("default"),
       "default",
     )

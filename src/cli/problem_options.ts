@@ -46,8 +46,8 @@ export function problemCommand(name: string) {
     .option("--stride <h,w>", "step of the filter; default 1", parseSizes)
     .option(
       "--padding <h,w>",
-      "zeros around the input: 1; 1,2; top,left,bottom,right; or valid (none), same (size / stride " +
-        "outputs, an odd zero last), same-lower (an odd zero first); default 0",
+      "zeros around the input: 1; 1,2; top,left,bottom,right; valid (none); same (size / stride " +
+        "outputs, an odd zero last); same-lower (an odd zero first); default 0",
       parsePadding,
     )
     .option("--layout <name>", LAYOUTS.join(", "), oneOf(LAYOUTS, LAYOUT_ALIASES), "nchw" as const)
@@ -124,11 +124,11 @@ export function problemCommand(name: string) {
     .option("--tile <tile>", "Winograd tile: F(4x4,3x3), F(6,3)")
     .option(
       "--pair <kernels>",
-      "WinRS kernels: a8n3r6,a4n3r2, or exact (none that compute beyond the gradient's edge)",
+      "WinRS kernels: a8n3r6,a4n3r2, or exact (no tile reaches over the gradient's edge)",
     )
     .option(
       "--segments <z>",
-      "number of WinRS segments, which share the sum; or auto",
+      "number of WinRS segments, each summed by itself; or auto",
       parseSegments,
     )
     .option("--flush <products>", FLUSH_HELP, wholeNumber(0))
@@ -138,8 +138,8 @@ export function problemCommand(name: string) {
 }
 
 export const MATH_HELP =
-  "how f32 is multiplied: f32; f16x3, as three products of halves on matrix units (--backend dawn); " +
-  "or auto, the faster";
+  "how f32 is multiplied: f32; f16x3 (three products of f16 halves on matrix units, --backend dawn); " +
+  "auto (the faster)";
 
 export const FILL_HELP = `kind of generated data: ${
   FILL_KINDS.join(", ")
@@ -147,18 +147,18 @@ export const FILL_HELP = `kind of generated data: ${
 
 export const SEED_HELP = "seed of generated data and of samples";
 
-export const EXACT_HELP = "exclude Winograd algorithms, whose rounding errors are larger";
+export const EXACT_HELP = "exclude Winograd, whose errors are larger, and f16x3";
 
-export const BOUND_HELP = "exclude Winograd algorithms that may exceed this bound ratio";
+export const BOUND_HELP = "largest bound ratio that a Winograd tile may reach";
 
 export const LOSS_SCALE_HELP =
   "multiply the output's gradient by x before it is rounded; the result is x times as large";
 
 export const FLUSH_HELP =
-  "products that an accumulator (of fused Winograd, WinRS, matrix units) sums at most; 0 for all";
+  "most products in one accumulator of fused Winograd, WinRS, matrix units; 0 for all";
 
 export const POLICY_HELP =
-  "tile policy: small, or a tile such as 64x32x8_8x8: results and depth per workgroup, results per thread";
+  "tile policy: small, or a tile: 64x32x8_8x8 is 64x32 results a workgroup, k-tiles of 8, 8x8 a thread";
 
 /** @throws {TypeError} where a loss scale is given and none of the operations reads an output's gradient. */
 export function refuseLossScale(
@@ -173,7 +173,7 @@ export function refuseLossScale(
 }
 
 export const OUT_DTYPE_HELP =
-  "type of the result and the bias: f32 or f16, default that of the operands; of i8 i32 (default), i8, u8";
+  "type of result and bias: f32 or f16, default as the operands; for i8: i32 (default), i8, u8";
 
 function numberOrFile(text: string): number | string {
   const value = text.trim() === "" ? NaN : Number(text);

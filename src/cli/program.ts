@@ -93,8 +93,8 @@ Examples:
   wgconv conv --problem mb8ic64ih56oc64kh3ph1 --algorithm implicit-gemm
   wgconv bench --suite resnet3x3 --op fwd,bwd-data --jsonl out.jsonl
 
-Exit codes: 0 ok, 1 accuracy failed, 2 usage or bad input, 3 no suitable GPU,
-4 performance regression, 5 device lost or internal error.`;
+Exit codes: 0 ok, 1 accuracy failed, 2 usage, bad input or nothing ran, 3 no suitable GPU,
+feature or limit, 4 performance regression, 5 device lost or internal error.`;
 
 /**
  * Runs the program with `args` and returns its exit code. Nothing is thrown: errors become one

@@ -42,7 +42,7 @@ A folder stands for the .jsonl files in it. If a case has several records, the l
 is a part of a name or descriptor. Words of one kind are alternatives, different kinds all have to match.
 
 The HTML page is one file without scripts.
-Rooflines know the ceilings of an H200; --peak-tflops and --bandwidth give those of other devices.
+Rooflines show an H200's ceilings; --peak-tflops and --bandwidth give those of other devices.
 
 Examples:
   wgconv report run.jsonl
@@ -65,7 +65,7 @@ export function reportCommand() {
     .option("--sort <column>", SORT_HELP, parseSort)
     .option("--output <file>", "where the report goes; - is stdout", "-")
     .option("--force", FORCE_HELP)
-    .option("--only <words>", "show only these cases; a comma-separated list, see below", words)
+    .option("--only <words>", "show only these cases: a list, see below", words)
     .option("--title <text>", "title of the HTML page", "wgconv report")
     .option("--baseline <provider>", "provider that the speed-ups of the HTML page compare with")
     .option("--peak-tflops <n>", "the device's TFLOP/s, for the roofline", positive)

@@ -25,7 +25,6 @@ Examples:
   wgconv transform 'F(6,3)'
   wgconv transform 'F(2x2,3x3)' --length 4608
   wgconv transform 'F(4,3)' --format latex
-  wgconv transform 'F(8,9)' --scaling unit-l1 --format decimals
   wgconv transform 'F(6,3)' --format wgsl --type vec4f
   wgconv transform 'F(6,3)' --output f63.npz`;
 

@@ -29,19 +29,19 @@ const EXAMPLES = `
 Every algorithm, tile policy, tile, WinRS pair and some numbers of segments run briefly. The four fastest
 and the planner's choice are then timed in turn and checked. The winner is kept for this device, driver and
 class of problems (batches of about the same power of two), in the user's file
-($XDG_CACHE_HOME/wgconv/tuning.jsonl) or in --output. auto uses it as long as its kernels do not change.
+($XDG_CACHE_HOME/wgconv/tuning.jsonl) or in --output. auto uses it until its kernels change.
 
 Examples:
   wgconv tune --suite resnet3x3 --op all
   wgconv tune mb32ic64ih56oc64kh3ph1 --output mine.jsonl
   wgconv conv --problem mb32ic64ih56oc64kh3ph1 --tuning mine.jsonl
 
-Exit 1: a kernel failed its check; it does not win. Exit 2: nothing ran. Exit 5: one did not run to its end.`;
+Exit 1: a kernel failed its check; it cannot win. Exit 2: nothing ran. Exit 5: one did not run to its end.`;
 
 /** `wgconv tune`: measures what `auto` is to choose on this device. */
 export function tuneCommand() {
   return new Command("tune")
-    .description("Find the fastest kernel on this GPU; auto uses it from then on.")
+    .description("Find the fastest kernel on this GPU for auto to use.")
     .argument("[descriptor...]", "problems, such as mb8ic64ih56oc64kh3ph1")
     .optionsGroup(GROUPS.common)
     .option("--suite <file|name>", SUITE_HELP, gather)

@@ -14,7 +14,7 @@ import { oneSentence } from "./failure.ts";
 import { reporter } from "./output.ts";
 
 export const TUNING_HELP =
-  "results of wgconv tune for auto: a file, or none; default the user's own";
+  "results of wgconv tune that auto uses: a file, or none; default the user's";
 
 /** A tuning file and what it holds. */
 export interface Tuning extends TuningText {

@@ -6,8 +6,8 @@ export type CheckMode = "auto" | "sample" | "full";
 /** What `--check` takes, its default first. */
 export const CHECKS = ["auto", "sample", "full", "none"] as const;
 export const CHECK_HELP =
-  "comparison with FP64: full (every output), sample, none, or auto: full for small results, else a " +
-  "sample and a checksum of all";
+  "outputs to compare with FP64: full (all), sample, none, or auto: all of small results, else a " +
+  "sample and a projection of all";
 
 /** Outputs that a check compares with their reference one by one, and whether a projection meets the rest. */
 export type Coverage = "whole" | "sample" | "projected" | "strata";
