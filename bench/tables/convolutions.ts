@@ -163,7 +163,7 @@ function fused(): string {
     [
       ["implicit-gemm", "implicit GEMM"],
       ["winograd2d", "F(2x2,3x3), two axes"],
-      ["winograd1d", "F(m,3), one axis"],
+      ["winograd1d", "F(n,3), one axis"],
     ].map(([algorithm, title]) => {
       const gains = ratios(pairsOf(of(algorithm!), of("implicit-gemm")));
       return [
