@@ -39,7 +39,7 @@ function tripCounts({ kernel: { wgsl } }: Pass): number[] {
   return [
     ...counts(/min\(first(?:_step)? \+ (\d+)u, (\d+)u\)/g),
     ...counts(/let end_step = (\d+)u;/g),
-    ...counts(/for \(var (?:split|tap\d|k) = 0u; \w+ < (\d+)u;/g),
+    ...counts(/for \(var (?:split|tap\d|k) = 0u; \w+ < (\d+)u; \w+\+\+/g),
   ];
 }
 
