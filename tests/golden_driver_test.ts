@@ -33,7 +33,7 @@ const NONE: Readonly<Record<string, readonly string[]>> = {
 
 const golden = loadGoldenCases().filter(({ name }) => CASES.includes(name));
 
-for (const { name: algorithm, heeds } of algorithms()) {
+for (const { name: algorithm, options } of algorithms()) {
   for (const op of OPERATIONS) {
     Deno.test(`${algorithm} ${op} agrees with PyTorch in every layout`, async () => {
       using gpu = await openDevice();
@@ -42,7 +42,7 @@ for (const { name: algorithm, heeds } of algorithms()) {
           op,
           algorithm,
           layout,
-          ...(algorithm === "winrs" || !heeds.includes("variant") ? {} : CHEAP),
+          ...(algorithm === "winrs" || !options.includes("variant") ? {} : CHEAP),
         };
         const able = golden.find((one) => !isRefusal(tryPlanConv(goldenRequest(gpu, one, run))));
         const none = NONE[algorithm]?.includes(op) ?? false;

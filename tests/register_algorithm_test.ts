@@ -18,7 +18,7 @@ import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 /** `direct` under another name, which takes forward problems only and says that it takes no time. */
 const MINE: Algorithm = {
   name: "mine",
-  heeds: [],
+  options: [],
   refuse: ({ problem }) => problem.op === "fwd" ? undefined : "it goes forward only",
   candidates: () => [{ algorithm: "mine", amplification: 1 }],
   price: () => 1,

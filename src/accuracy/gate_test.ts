@@ -130,7 +130,7 @@ Deno.test("judge() asks outputs that err themselves where no simulated error of 
   }
 });
 
-Deno.test("rmsLimit() falls to 2.5 as outputs grow, and heeds the errors' tails", () => {
+Deno.test("rmsLimit() falls to 2.5 as outputs grow, and allows for the errors' tails", () => {
   const { sample } = yardstick();
   assert.ok(rmsLimit(sample, 1e6) < 2.51);
   assert.ok(rmsLimit(sample, 32) > 3.1 && rmsLimit(sample, 32) < 3.2);

@@ -225,7 +225,7 @@ export function measureAccuracy(
   }
 }
 
-/** An error over its scale. What has no scale is exact: any error at all is infinitely many roundings. */
+/** An error over its scale. What has no scale is exact: an error is infinitely many roundings. */
 function ratioOf(error: number, scale: number): number {
   return error === 0 ? 0 : Math.abs(error) / scale;
 }

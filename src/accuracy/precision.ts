@@ -28,7 +28,7 @@ export const F16: Precision = { ...F32, result: "f16" };
 /** Sums in chains of f16. */
 export const F16_SUMS: Precision = { ...F16, unitRoundoff: 2 ** -11 };
 
-/** Whole numbers: any error is one too many. */
+/** Whole numbers have no rounding errors. */
 export const I32: Precision = { unitRoundoff: 0, smallestNormal: 0, result: "i32" };
 
 /**

@@ -6,8 +6,8 @@ import type { Planned } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
 import type { Candidate } from "./rival.ts";
 
-/** Options of a request that only some algorithms heed. */
-export type HeededOption =
+/** Options of a request that only some algorithms have. */
+export type AlgorithmOption =
   | "policy"
   | "splits"
   | "tile"
@@ -22,8 +22,8 @@ export type HeededOption =
 export interface Algorithm {
   /** As `--algorithm` takes it; no two are the same. */
   readonly name: AlgorithmName;
-  /** What it heeds beside the options that all do. */
-  readonly heeds: readonly HeededOption[];
+  /** Its options, beside those that all algorithms have. */
+  readonly options: readonly AlgorithmOption[];
   /** What tensors it takes; f32 alone where absent. */
   readonly dtypes?: readonly ConvDType[];
   /** Why it cannot do the problem, as a clause; undefined if it can. */

@@ -1,4 +1,4 @@
-import { unheeded, unsupported } from "./unsupported.ts";
+import { missingOption, unsupported } from "./unsupported.ts";
 import { algorithmNames, algorithmOf, algorithms } from "./registry.ts";
 import { expectPlanned, isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
 import { convElementsFault } from "../problem/conv_elements.ts";
@@ -88,10 +88,11 @@ function fixedChoice(request: PlanRequest): FixedChoice | undefined {
   if (request.pair !== undefined && problem.op === "bwd-filter") {
     return { name: "winrs", why: "auto: the pair is of winrs" };
   }
-  const heeds = (name: AlgorithmName) => unheeded(algorithmOf(name)!, request) === undefined;
+  const hasOptions = (name: AlgorithmName) =>
+    missingOption(algorithmOf(name)!, request) === undefined;
   if (
     problem.groups > 1 && problem.inChannels === problem.groups && !degenerate(problem) &&
-    request.dtype !== "i8" && heeds("depthwise")
+    request.dtype !== "i8" && hasOptions("depthwise")
   ) {
     return { name: "depthwise", why: "auto: one filter a channel", replaceable: true };
   }
@@ -100,7 +101,7 @@ function fixedChoice(request: PlanRequest): FixedChoice | undefined {
       ? "depthwise"
       : "direct";
     const why = `auto: groups of ${rows} rows leave tiles of products empty`;
-    if (heeds(name)) return { name, why, replaceable: true };
+    if (hasOptions(name)) return { name, why, replaceable: true };
   }
   if (request.tile !== undefined) return undefined;
   const { policy, splits, variant } = request;
@@ -283,9 +284,9 @@ export function tryPlanConv(given: PlanRequest): Planned<Plan> {
   const algorithm = algorithmOf(request.algorithm);
   if (!isRefusal(plan) || algorithm === undefined) return plan;
   if (unsupported(algorithm, request) === undefined) return plan;
-  const option = unheeded(algorithm, request);
+  const option = missingOption(algorithm, request);
   if (option !== undefined) {
-    const others = algorithms().filter(({ heeds }) => heeds.includes(option));
+    const others = algorithms().filter(({ options }) => options.includes(option));
     const names = others.map(({ name }) => name).join(", ");
     return refusal(plan.kind, `${plan.text} (--${option} is of ${names})`);
   }

@@ -26,7 +26,7 @@ function tuned(choice: Partial<TunedChoice>, problem = REQUEST.problem): PlanReq
   return { ...REQUEST, tuning };
 }
 
-Deno.test("problemClass() heeds everything but the batch, of which the octave counts", () => {
+Deno.test("problemClass() tells apart all sizes, and batches by their octave", () => {
   const classOf = (text: string) => problemClass({ ...REQUEST, problem: parseDescriptor(text) });
   assert.equal(classOf("mb4ic16ih14oc32kh3ph1"), classOf('mb5ic16ih14oc32kh3ph1n"x"'));
   for (const other of ["mb8ic16ih14oc32kh3ph1", "mb4ic16ih14oc32kh3", "mb4ic16ih14oc32kh3sh2ph1"]) {

@@ -54,7 +54,7 @@ Deno.test("parseBaseline() names the line where a baseline is cut off, no JSON, 
   );
 });
 
-Deno.test("regressions() heeds what is beyond the factor and beyond noise", () => {
+Deno.test("regressions() finds what is beyond the factor and beyond noise", () => {
   const now = (change: Partial<BaselineCase>) => regressions({ ...CASE, ...change }, CASE);
   assert.deepEqual(now({}), []);
   assert.deepEqual(now({ rel_l2: 3.3e-7, max_bound_ratio: 13 }), []);

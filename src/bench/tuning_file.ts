@@ -100,7 +100,7 @@ function readLine(line: string): Tuned | typeof FOREIGN | string | undefined {
 }
 
 /**
- * Reads a tuning file that is to be heeded.
+ * Reads a tuning file for the planner.
  *
  * @throws {SyntaxError} with file and line, where it is damaged.
  */

@@ -6,7 +6,7 @@ export interface ProviderOptions {
   readonly dawnFlags?: readonly string[];
   /**
    * Whether Dawn holds every index within its buffer; default true. Without, the texts of plans' kernels do, which products
-   * on matrix units are faster with, and shaders of one's own on the device must. No other backend heeds it.
+   * on matrix units are faster with, and shaders of one's own on the device must. Other backends ignore it.
    */
   readonly robust?: boolean;
 }

@@ -28,7 +28,7 @@ fn main() {
   assert.equal(boundedIndices("fn main() { let x = v[i]; }"), "fn main() { let x = v[i]; }");
 });
 
-Deno.test("boundedIndices() heeds no comments, and keeps their lines", () => {
+Deno.test("boundedIndices() ignores comments, and keeps their lines", () => {
   const text =
     "var<workgroup> a: array<f32, 4>; // a[i]\nfn f() { a[/* ] */ i] = 1; }\n/* array\n*/";
   assert.equal(

@@ -109,7 +109,7 @@ Deno.test("the share of the taps is the mean of the classes over the most", () =
     padding: 0,
     dilation: 1,
   });
-  // 4, 2, 2 and 1 taps; as many for all; and one class of four that has any.
+  // 4, 2, 2 and 1 taps; as many for all; and one class of four that has taps.
   assert.equal(tapShare([axis(3, 2), axis(3, 2)]), 9 / 16);
   assert.equal(tapShare([axis(4, 2), axis(16, 16), axis(7, 1)]), 1);
   assert.equal(tapShare([axis(1, 2), axis(1, 2)]), 1 / 4);

@@ -52,7 +52,7 @@ async function inTempDir(body: (dir: string) => Promise<void>): Promise<void> {
   }
 }
 
-Deno.test("part() reads entries of any axis, in C and Fortran order, as any dtype; zeros behind the last", async () => {
+Deno.test("part() reads entries of any axis, in C and Fortran order, in each dtype; zeros behind the last", async () => {
   const orders = { c: wholeBytes(COUNTING), fortran: fortranBytes() };
   for (const [order, bytes] of Object.entries(orders)) {
     using source = await npySource(memoryBytes(bytes), order);

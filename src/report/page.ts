@@ -1,20 +1,21 @@
-import { type CaseColumnName, noiseOf } from "./case_columns.ts";
+import type { CaseColumnName } from "./case_columns.ts";
 import { caseLabel, dtypeText, seriesLabel } from "./case_key.ts";
-import { type Ceilings, rooflineCharts } from "./charts/roofline.ts";
 import { errorHistograms } from "./charts/errors.ts";
 import { chartPoints, distinct, type Point, seriesOf } from "./charts/points.ts";
 import { renderCharts } from "./charts/render.ts";
+import { type Ceilings, rooflineCharts } from "./charts/roofline.ts";
 import { CHANGE_COLOURS, speedupChart } from "./charts/speedup.ts";
 import { type Chart, colourScale, shapeSign } from "./charts/theme.ts";
-import { formatError, formatGflops, formatShare } from "./format.ts";
+import { conditionRows, environmentLines } from "./conditions.ts";
+import { formatError, formatGflops } from "./format.ts";
+import { headlines, verdictLine } from "./headline.ts";
+import { PAGE_STYLE, table, text } from "./html.ts";
 import { precisionNote, type Precisions, precisionsOf, type SpeedAndError } from "./precisions.ts";
 import type { RecordSet } from "./read_records.ts";
 import type { ReadCase, ReadEnvironment } from "./record_schema.ts";
 import { recordTable } from "./record_table.ts";
 import { NOISE_MADS, USUAL_MARGIN } from "./speed_change.ts";
-import { median } from "./stats.ts";
-import { type Speedups, speedupsOf, speedupText, usualBaselines } from "./speedups.ts";
-import type { Column } from "./table.ts";
+import { type Speedups, speedupsOf, usualBaselines } from "./speedups.ts";
 
 export interface PageOptions {
   readonly title: string;
@@ -226,209 +227,4 @@ function everyCase(cases: readonly ReadCase[]): string {
     ? all
     : `<details>\n<summary>${cases.length} records</summary>\n${all}\n</details>`;
   return `<section>\n${heading("Every case")}\n${shown}\n</section>`;
-}
-
-/** Pieces of HTML pages. */
-
-/** Text as HTML, in elements and in attributes. */
-export function text(value: string): string {
-  return value.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
-    .replaceAll('"', "&quot;").replaceAll("'", "&#39;");
-}
-
-/** A table; the first column stays in sight where the others do not all fit. */
-export function table(columns: readonly Column[], rows: readonly (readonly string[])[]): string {
-  const classOf = (column: number) => columns[column]!.align === "right" ? ' class="n"' : "";
-  const line = (tag: string, cells: readonly string[]) =>
-    `<tr>${cells.map((cell, i) => `<${tag}${classOf(i)}>${text(cell)}</${tag}>`).join("")}</tr>`;
-  return `<div class="table"><table>\n<thead>${
-    line("th", columns.map(({ title }) => title))
-  }</thead>\n` +
-    `<tbody>\n${rows.map((row) => line("td", row)).join("\n")}\n</tbody>\n</table></div>`;
-}
-
-const PAGE_STYLE = `:root {
-  color-scheme: light dark;
-  --ground: light-dark(#ffffff, #16181c);
-  --ink: light-dark(#1d2126, #e4e6ea);
-  --soft: light-dark(#5b6470, #9aa3af);
-  --rule: light-dark(#d9dde3, #343a43);
-  --wrong: light-dark(#b3261e, #ff8a80);
-}
-body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-main { max-width: 1300px; margin: 0 auto; padding: 1.5rem; }
-h1 { font-size: 1.6rem; margin: 0 0 .5rem; }
-h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; padding-bottom: .2rem; border-bottom: 1px solid var(--rule); }
-h3 { font-size: .95rem; margin: 0 0 .3rem; }
-h1, h2, h3, p, li, code { overflow-wrap: anywhere; }
-.headline { margin: 0 0 .5rem; }
-.headline strong { font-size: 1.5rem; margin-right: .6rem; }
-.headline strong { white-space: nowrap; }
-.headline span { display: inline-block; margin-right: 1.2rem; }
-.headline span, .note, figcaption { color: var(--soft); }
-.note { margin: 0 0 .6rem; font-size: .82rem; max-width: 90ch; }
-.key { display: flex; flex-wrap: wrap; gap: .2rem 1.4rem; margin: 0 0 1rem; padding: 0; list-style: none; font-size: .82rem; }
-.key i { display: inline-block; width: .8em; height: .8em; margin-right: .45em; border-radius: 2px; }
-.figures { display: flex; flex-wrap: wrap; gap: 1.6rem 1.5rem; align-items: flex-start; }
-figure { margin: 0; max-width: 100%; }
-figure svg { display: block; max-width: 100%; height: auto; }
-figure svg text { paint-order: stroke; stroke: var(--ground); stroke-width: 3px; stroke-linejoin: round; }
-figcaption { font-size: .82rem; width: 0; min-width: 100%; }
-.table { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .82rem; margin: .6rem 0; }
-th, td { text-align: left; padding: .15rem .8rem .15rem 0; border-bottom: 1px solid var(--rule); white-space: nowrap; }
-th { color: var(--soft); font-weight: 600; }
-th:first-child, td:first-child { position: sticky; left: 0; background: var(--ground); min-width: 5.5rem; max-width: 40vw; overflow-wrap: anywhere; white-space: normal; padding-right: 1rem; }
-.n { text-align: right; font-variant-numeric: tabular-nums; }
-.measured ul { margin: 0 0 .6rem; padding-left: 1.1rem; font-size: .82rem; }
-.measured td, .failures td { white-space: normal; vertical-align: top; }
-.measured td:first-child { color: var(--soft); }
-.failures h2 { color: var(--wrong); border-color: var(--wrong); }
-.failures td:nth-child(5) { min-width: 18rem; }
-summary { cursor: pointer; }
-`;
-
-/** What a page says first. */
-
-/** A few words in large, and beside them what they are made of. */
-export interface Headline {
-  readonly large: string;
-  readonly small: readonly string[];
-}
-
-/** A headline a provider and baseline, or else one of the rates; none where nothing was timed. */
-export function headlines(points: readonly Point[], speedups: readonly Speedups[]): Headline[] {
-  const pairs = Map.groupBy(
-    speedups,
-    ({ provider, baseline }) => JSON.stringify([provider, baseline]),
-  );
-  if (pairs.size > 0) {
-    return [...pairs.values()].map((own) => {
-      const { provider, baseline } = own[0]!;
-      const facets = own.map(({ facet, cases }) => `${facet}: ${speedupText(cases)}`);
-      return {
-        large: speedupText(own.flatMap(({ cases }) => cases)),
-        small: [
-          `${provider}'s speed over ${baseline}'s, geometric mean of the best of each`,
-          ...(own.length > 1 ? facets : []),
-        ],
-      };
-    });
-  }
-  const rates = points.flatMap(({ right, gflops }) => right && gflops !== null ? [gflops] : []);
-  if (rates.length === 0) return [];
-  if (rates.length === 1) return [{ large: formatGflops(rates[0]!), small: ["in one case"] }];
-  const [least, most] = [Math.min(...rates), Math.max(...rates)].map(formatGflops);
-  return [{
-    large: formatGflops(median(rates)),
-    small: [`in the median of ${rates.length} cases`, `${least} to ${most}`],
-  }];
-}
-
-/** How many results are right: `150 of 150 checked results pass`. */
-export function verdictLine(cases: readonly ReadCase[]): string {
-  const count = (verdict: ReadCase["verdict"]) =>
-    cases.filter((record) => record.verdict === verdict).length;
-  const [pass, fail, error, none] = [count("pass"), count("fail"), count("error"), count("none")];
-  return [
-    ...(pass + fail === 0 ? [] : [`${pass} of ${pass + fail} checked results pass`]),
-    ...(fail === 0 ? [] : [`${fail} fail`]),
-    ...(error === 0 ? [] : [`${error} did not run`]),
-    ...(none === 0 ? [] : [`${none} without a verdict`]),
-  ].join(", ");
-}
-
-/** How records were measured, as far as they say: what a reader needs before they believe a speed-up. */
-
-/** A condition of records, and what a provider's say of it. */
-const CONDITIONS:
-  readonly (readonly [title: string, of: (cases: readonly ReadCase[]) => string])[] = [
-    ["records", ({ length }) => String(length)],
-    ["device", (cases) => listed(cases, ({ device }) => device)],
-    ["dtypes", (cases) => listed(cases, dtypeText)],
-    ["layouts", (cases) => counted(cases, ({ layout }) => layout)],
-    ["algorithms", (cases) => listed(cases, ({ requested, algorithm }) => requested ?? algorithm)],
-    ["cache", (cases) => listed(cases, ({ cache }) => cache ?? "")],
-    ["clock", (cases) => listed(cases, clockOf)],
-    ["samples", samplesOf],
-    ["noise", noiseText],
-    ["data", (cases) => listed(cases, ({ fill }) => fill ?? "")],
-    ["checked", checkText],
-  ];
-
-const UNSAID = "not said";
-
-/** A row a condition, a column a provider; the conditions that none speaks of are left out. */
-export function conditionRows(
-  cases: readonly ReadCase[],
-): { readonly providers: string[]; readonly rows: string[][] } {
-  const groups = [...Map.groupBy(cases, ({ provider }) => provider)];
-  const rows = CONDITIONS.map(([title, of]) => [title, ...groups.map(([, own]) => of(own))]);
-  return {
-    providers: groups.map(([provider]) => provider),
-    rows: rows.filter(([, ...cells]) => cells.some((cell) => cell !== UNSAID)),
-  };
-}
-
-function listed(cases: readonly ReadCase[], of: (record: ReadCase) => string): string {
-  const all = [...new Set(cases.map(of))].filter((one) => one !== "");
-  if (all.length === 0) return UNSAID;
-  const more = all.length > 5 ? ` and ${all.length - 5} more` : "";
-  return all.slice(0, 5).join(", ") + more;
-}
-
-function counted(cases: readonly ReadCase[], of: (record: ReadCase) => string): string {
-  const all = [...Map.groupBy(cases, of)].filter(([one]) => one !== "");
-  if (all.length === 0) return UNSAID;
-  return all.length === 1
-    ? all[0]![0]
-    : all.map(([one, { length }]) => `${length} ${one}`).join(", ");
-}
-
-function clockOf({ time_ms: time, cuda_graph }: ReadCase): string {
-  const clock = time?.clock ?? "";
-  if (cuda_graph === undefined) return clock;
-  return [clock, cuda_graph ? "CUDA graph" : "calls, no CUDA graph"].filter(Boolean).join(", ");
-}
-
-function samplesOf(cases: readonly ReadCase[]): string {
-  const counts = cases.flatMap(({ time_ms: time }) => time?.samples.length || []);
-  if (counts.length === 0) return UNSAID;
-  const repeats = cases.flatMap(({ time_ms: time }) => time?.repeats ?? []);
-  const of = repeats.length === 0 ? "" : ` of ${span(repeats)} calls`;
-  return `${span(counts)} a case${of}`;
-}
-
-function span(values: readonly number[]): string {
-  const [low, high] = [Math.min(...values), Math.max(...values)];
-  return low === high ? String(low) : `${low} to ${high}`;
-}
-
-function noiseText(cases: readonly ReadCase[]): string {
-  const all = cases.flatMap((record) => noiseOf(record) ?? []);
-  if (all.length === 0) return UNSAID;
-  return `${formatShare(median(all))} in the median case, ${formatShare(Math.max(...all))} at most`;
-}
-
-function checkText(cases: readonly ReadCase[]): string {
-  const checked = cases.filter(({ verdict }) => verdict !== "none");
-  return checked.length === 0 ? "no verdict" : `${checked.length} of ${cases.length}`;
-}
-
-/** Programs, devices and runtimes of runs: a line each, and when. */
-export function environmentLines(all: readonly ReadEnvironment[]): string[] {
-  const groups = Map.groupBy(all, ({ program, version, adapter, driver, backend, deno, os }) => {
-    const how = [driver, backend].filter(Boolean).join(", ");
-    const runtime = [deno && `Deno ${deno}`, os].filter(Boolean).join(", ");
-    const device = adapter && ` on ${adapter}${how && ` (${how})`}`;
-    return `${program} ${version}`.trim() + device + (runtime && `, ${runtime}`);
-  });
-  return [...groups].map(([line, runs]) => {
-    const dates = runs.map(({ date }) => date).filter((date) => date !== "").sort();
-    if (dates.length === 0) return line;
-    const minute = (date: string) => date.slice(0, 16).replace("T", " ");
-    const [first, last] = [minute(dates[0]!), minute(dates.at(-1)!)];
-    const when = first === last ? first : `${dates.length} runs, ${first} to ${last}`;
-    return `${line}, ${when} UTC`;
-  });
 }

@@ -22,7 +22,7 @@ Deno.test("pairCases() pairs a case with its like, whatever its name and order",
   assert.deepEqual(pairing.onlyNext.map(({ dtype }) => dtype), ["f16"]);
 });
 
-Deno.test("pairCases() heeds kernels where a side has several, and lets algorithms change", () => {
+Deno.test("pairCases() pairs by kernel where a side has several, and lets algorithms change", () => {
   const kernels = [{ message: "a" }, { message: "b", kernel: "kernel_b" }];
   const swapped = pairCases(read(...kernels), read(...kernels.toReversed()), "algorithm");
   assert.deepEqual(shown(swapped), [["a", "a"], ["b", "b"]]);

@@ -216,8 +216,8 @@ export function verdictWord(verdict: Verdict): string {
 }
 
 /**
- * How fast one way to compute a problem was among its rivals, on the device that it names. Of convolutions `auto` heeds
- * the winner.
+ * How fast one way to compute a problem was among its rivals, on the device that it names. `auto` takes
+ * the winner of convolutions.
  */
 export interface TuningRecord {
   /** Version of the schema. */

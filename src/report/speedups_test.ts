@@ -3,7 +3,7 @@ import { caseFields, timeOf } from "../../tests/support/test_records.ts";
 import { errorHistograms } from "./charts/errors.ts";
 import { chartPoints } from "./charts/points.ts";
 import { speedupChart } from "./charts/speedup.ts";
-import { headlines, verdictLine } from "./page.ts";
+import { headlines, verdictLine } from "./headline.ts";
 import { CaseSchema, readRecord } from "./record_schema.ts";
 import { compareRuns } from "./comparison.ts";
 import { USUAL_MARGIN, USUAL_THRESHOLD } from "./speed_change.ts";
@@ -26,7 +26,7 @@ const CASES = [
   read({ ...peer, problem: problem(5), time_ms: timeOf(0.9, NOISY) }),
 ];
 
-Deno.test("speedupsOf() pairs the best of each and heeds their noise", () => {
+Deno.test("speedupsOf() pairs the best of each and weighs their noise", () => {
   const points = chartPoints(CASES);
   const [found, ...others] = speedupsOf(points, usualBaselines(points));
   assert.equal(others.length, 0);

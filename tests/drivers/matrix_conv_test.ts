@@ -13,7 +13,7 @@ import { full, openMatrixUnits } from "./driver.ts";
 
 type Asked = Partial<PlanRequest> & Pick<PlanRequest, "algorithm">;
 
-/** Eights, of which eight are loaded at once, as often as any number. */
+/** Eights, of which eight are loaded at once, as often as other counts. */
 const channels = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.constantFrom(8, 16, 24, 40));
 
 const problems = randomSizes({

@@ -1,4 +1,4 @@
-/** The life of a calibration: measured, shown, heeded, left aside, damaged. */
+/** The life of a calibration: measured, shown, used, left aside, damaged. */
 import assert from "#assert";
 import { join } from "node:path";
 import { wgconv } from "../cli.ts";

@@ -213,7 +213,7 @@ Deno.test("one_gpu.sh refuses a GPU that is not there, and ends as its command d
   assert.equal((await gpu("-", "log", "sh", "-c", "exit 3")).code, 3);
 });
 
-/** Serves a folder as any file server would. */
+/** Serves a folder as file servers do. */
 function serve(folder: string) {
   const types: Record<string, string> = { html: "text/html", js: "text/javascript" };
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (request) => {

@@ -27,7 +27,7 @@ async function refuseAll(lines: readonly (readonly string[])[], cwd: string): Pr
   }
 }
 
-Deno.test("an endless device is refused as any input", UNIX, async () => {
+Deno.test("an endless device is refused as other bad inputs are", UNIX, async () => {
   using folder = temporaryDirectory();
   const made = await wgconv(["tensor", "make", "x.npy", "--shape", "1,3,8,8"], {
     cwd: folder.path,
@@ -63,7 +63,7 @@ Deno.test("an endless stream of text or tensor is refused on stdin", UNIX, async
   refused(await endless("yes", "tensor info -"), "tensor info");
 });
 
-Deno.test("a name of 300 bytes is refused as any file", UNIX, async () => {
+Deno.test("a name of 300 bytes is refused as other files are", UNIX, async () => {
   using folder = temporaryDirectory();
   const long = "n".repeat(300);
   await refuseAll([

@@ -91,7 +91,7 @@ Deno.test("auto leaves thin groups and single channels to depthwise, on CPUs too
   }
 });
 
-Deno.test("auto heeds what is said of tiles, pairs and policies", () => {
+Deno.test("auto keeps to the tiles, pairs and policies that are asked for", () => {
   const tiled = planConv(request(CONV3, { tile: "F(2x2,3x3)" }));
   assert.match(tiled.algorithm, /^winograd2d/);
   assert.match(tiled.kernel, /2x2r3x3/);

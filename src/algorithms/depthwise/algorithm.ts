@@ -17,7 +17,7 @@ const MOST_FEW = 8;
  */
 export const depthwise: Algorithm = {
   name: "depthwise",
-  heeds: ["splits"],
+  options: ["splits"],
   dtypes: FLOAT_DTYPES,
   refuse(request) {
     const { problem: { op, groups, stride } } = request;

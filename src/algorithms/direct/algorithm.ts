@@ -7,7 +7,7 @@ import { planDirect } from "./plan.ts";
 /** One thread a result: the oracle on the GPU, and the last resort, since it needs no workspace. */
 export const direct: Algorithm = {
   name: "direct",
-  heeds: [],
+  options: [],
   dtypes: CONV_DTYPES,
   refuse: () => undefined,
   price(request) {

@@ -6,7 +6,7 @@ import { im2colTime } from "./price.ts";
 /** An explicit matrix and a product, forward. */
 export const im2col: Algorithm = {
   name: "im2col",
-  heeds: ["policy", "splits", "variant"],
+  options: ["policy", "splits", "variant"],
   dtypes: FLOAT_DTYPES,
   refuse: ({ problem: { op } }) =>
     op === "fwd" ? undefined : "it is forward only, implicit-gemm multiplies gradients",

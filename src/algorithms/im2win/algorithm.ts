@@ -8,7 +8,7 @@ import { im2winFusedTime, im2winTime } from "./price.ts";
 /** The input in window order, then a product. */
 export const im2win: Algorithm = {
   name: "im2win",
-  heeds: ["policy", "splits", "variant"],
+  options: ["policy", "splits", "variant"],
   dtypes: FLOAT_DTYPES,
   refuse: windowReason,
   price: im2winTime,
@@ -18,7 +18,7 @@ export const im2win: Algorithm = {
 /** The same with windows built on the way. */
 export const im2winFused: Algorithm = {
   name: "im2win-fused",
-  heeds: ["policy", "splits", "variant"],
+  options: ["policy", "splits", "variant"],
   dtypes: FLOAT_DTYPES,
   refuse: windowReason,
   // Where four images are a vector: single ones are gathered as implicit GEMM does.

@@ -9,7 +9,7 @@ import { planImplicitGemm } from "./plan.ts";
 /** The convolution as one product whose operands are gathered on the way. */
 export const implicitGemm: Algorithm = {
   name: "implicit-gemm",
-  heeds: ["policy", "splits", "variant", "math"],
+  options: ["policy", "splits", "variant", "math"],
   dtypes: CONV_DTYPES,
   refuse: (request) => request.math === "f16x3" ? refuseHalves(request) : undefined,
   candidates: () => [{ algorithm: "implicit-gemm", amplification: 1 }],

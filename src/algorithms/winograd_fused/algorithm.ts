@@ -8,7 +8,7 @@ import { fusedTime } from "./price.ts";
 function winogradFused(name: Algorithm["name"], axes: 1 | 2): Algorithm {
   return {
     name,
-    heeds: ["policy", "splits", "tile", "output-layout", "slice-loop"],
+    options: ["policy", "splits", "tile", "output-layout", "slice-loop"],
     dtypes: FLOAT_DTYPES,
     refuse: (request) => unsupportedReason(request, axes),
     candidates: (request) => fusedCandidates(request, axes),

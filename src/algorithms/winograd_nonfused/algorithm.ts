@@ -8,7 +8,7 @@ import { nonfusedReason } from "./tiles.ts";
 /** Winograd in separate passes. */
 export const winogradNonfused: Algorithm = {
   name: "winograd2d-nonfused",
-  heeds: ["policy", "splits", "tile", "math"],
+  options: ["policy", "splits", "tile", "math"],
   dtypes: FLOAT_DTYPES,
   refuse: nonfusedReason,
   candidates: nonfusedCandidates,

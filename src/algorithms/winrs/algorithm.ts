@@ -7,7 +7,7 @@ import { pairWithin, winrsBound, winrsTime } from "./price.ts";
 /** Backward-filter by one-dimensional Winograd in segments. */
 export const winrs: Algorithm = {
   name: "winrs",
-  heeds: ["policy", "splits", "pair", "variant"],
+  options: ["policy", "splits", "pair", "variant"],
   dtypes: FLOAT_DTYPES,
   refuse: winrsReason,
   candidates: winrsCandidates,
