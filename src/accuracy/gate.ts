@@ -132,7 +132,8 @@ export function judge(
     );
   }
   if (precision.result !== "i32") {
-    above("error over the data's norm", normalError, ERROR_CEILING[precision.result]);
+    const { result, ceiling = ERROR_CEILING[result] } = precision;
+    above("error over the data's norm", normalError, ceiling);
   }
 
   const large = groups.filter(({ count }) => count >= LEAST_GROUP);

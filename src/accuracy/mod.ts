@@ -12,7 +12,16 @@ export {
   type Outlier,
 } from "./measure.ts";
 export { EMPTY_RESULT } from "./notes.ts";
-export { errorScale, F16, F16_SUMS, F32, F64, I32, type Precision, stored } from "./precision.ts";
+export {
+  arithmeticPrecision,
+  errorScale,
+  F16,
+  F32,
+  F64,
+  I32,
+  type Precision,
+  stored,
+} from "./precision.ts";
 export type { AccuracyReport, WorstElement } from "./report.ts";
 export { type ErrorStatistics, NO_ERRORS } from "./statistics.ts";
 export { NO_ERRORS_YARDSTICK, type Yardstick } from "./yardstick.ts";

@@ -1,11 +1,17 @@
+import { ERROR_CEILING } from "../problem/error_bound.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import { bf16round } from "../tensor/rounding.ts";
+
 /** In what results are summed and stored: what an error is measured by. */
 export interface Precision {
   /** Unit roundoff of the sums: 2⁻²⁴ for f32, 2⁻⁵³ for f64, 0 for integers. */
   readonly unitRoundoff: number;
   /** Smallest normal number of the sums; a GPU may flush what is below. */
   readonly smallestNormal: number;
-  /** Of the results, rounded to the nearest: f16 ones are coarser than their sums. */
-  readonly result: "f16" | "f32" | "f64" | "i32";
+  /** Of the results, rounded to the nearest: f16 and bf16 ones are coarser than their sums. */
+  readonly result: "bf16" | "f16" | "f32" | "f64" | "i32";
+  /** The share of the data's norm that errors never reach; what is usual for `result` where absent. */
+  readonly ceiling?: number;
 }
 
 /** Sums and results in f32. */
@@ -25,9 +31,6 @@ export const F64: Precision = {
 /** Sums in f32, results in f16. */
 export const F16: Precision = { ...F32, result: "f16" };
 
-/** Sums in chains of f16. */
-export const F16_SUMS: Precision = { ...F16, unitRoundoff: 2 ** -11 };
-
 /** Whole numbers have no rounding errors. */
 export const I32: Precision = { unitRoundoff: 0, smallestNormal: 0, result: "i32" };
 
@@ -40,12 +43,45 @@ export const I32: Precision = { unitRoundoff: 0, smallestNormal: 0, result: "i32
 export function errorScale(precision: Precision, magnitude: number, value: number): number {
   if (precision.unitRoundoff === 0 || magnitude === 0) return 0;
   const sums = Math.max(precision.unitRoundoff * magnitude, precision.smallestNormal);
-  return precision.result === "f16" ? sums + halfUnitF16(value) : sums;
+  const half = HALF_UNITS[precision.result];
+  return half === undefined ? sums : sums + halfUnit(half, value);
 }
+
+/**
+ * What an arithmetic's results are measured by.
+ *
+ * @param base The precision of sums and results that it says nothing of.
+ */
+export function arithmeticPrecision(
+  base: Precision,
+  { sums, operands, results }: PlanArithmetic,
+): Precision {
+  const summed = sums === "f16"
+    ? { ...base, unitRoundoff: 2 ** -11 }
+    : sums === "f64"
+    ? F64
+    : sums === "f32" && base.result === "f64"
+    ? F32
+    : base;
+  const precision = results === undefined ? summed : { ...summed, result: results };
+  const ceiling = operands === undefined ? 0 : CEILINGS[operands];
+  return ceiling > ERROR_CEILING[precision.result] ? { ...precision, ceiling } : precision;
+}
+
+/** Ceilings of errors by what operands are rounded to. */
+const CEILINGS = {
+  f32: 0,
+  tf32: ERROR_CEILING.f16,
+  "tf32-truncated": ERROR_CEILING.f16,
+  f16: ERROR_CEILING.f16,
+  bf16: ERROR_CEILING.bf16,
+} as const;
 
 /** A number as its results are stored. */
 export function stored(precision: Precision, value: number): number {
   switch (precision.result) {
+    case "bf16":
+      return bf16round(value);
     case "f16":
       return Math.f16round(value);
     case "f32":
@@ -55,9 +91,14 @@ export function stored(precision: Precision, value: number): number {
   }
 }
 
-/** Half of the unit in f16's last place: 2⁻²⁵ below its normal numbers. */
-function halfUnitF16(value: number): number {
+/** Of results that are coarser than their sums: the exponents of the smallest normal number, and of half a unit of 1. */
+const HALF_UNITS: { readonly [result in Precision["result"]]?: readonly [number, number] } = {
+  f16: [-14, -11],
+  bf16: [-126, -8],
+};
+
+/** Half of the unit in the last place of a number, and of all below the normal ones. */
+function halfUnit([least, half]: readonly [number, number], value: number): number {
   const size = Math.abs(value);
-  if (size < 2 ** -14) return 2 ** -25;
-  return 2 ** (Math.floor(Math.log2(size)) - 11);
+  return 2 ** ((size < 2 ** least ? least : Math.floor(Math.log2(size))) + half);
 }

@@ -21,7 +21,10 @@ const MIXED_LENGTH = 24;
  * Share of the data's own norm, max(‖ref‖, ‖Σ|a||b|‖ / √L), that errors never reach, whatever the algorithm: so few bits are
  * no use to anyone.
  */
-export const ERROR_CEILING = { f16: 2e-2, f32: 1e-3, f64: 1e-3, i32: 0, i8: 0, u8: 0 } as const;
+export const ERROR_CEILING = {
+  ...{ bf16: 0.16, f16: 2e-2, f32: 1e-3, f64: 1e-3 },
+  ...{ i32: 0, i8: 0, u8: 0 },
+} as const;
 
 /** Roundings that WGSL allows an exponential and a division, in units of the argument. */
 const ACTIVATION_RATIO = 16;

@@ -14,6 +14,9 @@ export interface TileShare {
   readonly columns?: { readonly axis: number; readonly first: number; readonly count: number };
 }
 
+/** What operands are rounded to, to the nearest but where they are cut off. */
+export type OperandRounding = "f32" | "tf32" | "tf32-truncated" | "f16" | "bf16";
+
 /**
  * How a plan's sums are rounded: what computing the same outputs in simulated arithmetic needs (`src/simulate`). Products
  * are of the transformed domain where there are tiles.
@@ -30,13 +33,19 @@ export interface PlanArithmetic {
   readonly fold?: "products" | "results";
   /** Whether the channels of a tap are neighbours in the order of the products, or (`taps`) the taps of a channel. */
   readonly inner?: "channels" | "taps";
+  /** What operands are rounded to before anything else; they are used as they are where absent. */
+  readonly operands?: OperandRounding;
+  /** What results are stored in, where that is not what the subject says. */
+  readonly results?: "f16" | "bf16";
+  /** Whether plain sums begin with what is added to them, a bias or C, to which it is added last where absent. */
+  readonly begin?: "added";
   /** What products are summed in; `f16` chains of `chain` products are added to f32. f32 where absent. */
   readonly sums?: "f32" | "f16" | "f64" | "i32";
   /**
    * What transformed data is rounded to before it is multiplied; f32 where absent. Of f16 the transforms' rows are scaled by
    * powers of two (`power-of-two`).
    */
-  readonly transformed?: "f16";
+  readonly transformed?: Exclude<OperandRounding, "f32">;
   /** Products that a matrix unit adds at once; absent where threads add them one by one. */
   readonly unit?: number;
   /** Operands in f32 that the unit multiplies as two halves each, in three products; as they are where absent. */

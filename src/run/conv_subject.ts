@@ -1,4 +1,11 @@
-import { F16, F32, type Grouping, I32, NO_ERRORS_YARDSTICK } from "../accuracy/mod.ts";
+import {
+  arithmeticPrecision,
+  F16,
+  F32,
+  type Grouping,
+  I32,
+  NO_ERRORS_YARDSTICK,
+} from "../accuracy/mod.ts";
 import { supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
 import { winrsRivals } from "../algorithms/winrs/rivals.ts";
 import { elementFeatures } from "../elements/elements.ts";
@@ -129,7 +136,8 @@ export function convSubject(
   const elements = { dtype, outDtype, integers: asked.integers };
   const elementsFault = convElementsFault({ problem, ...elements, ...layouts, epilogue });
   const integers = dtype === "i8";
-  const precision = integers ? I32 : outDtype === "f16" ? F16 : F32;
+  const precision = (arithmetic: PlanArithmetic) =>
+    arithmeticPrecision(integers ? I32 : outDtype === "f16" ? F16 : F32, arithmetic);
   const { activation, scale, zeroPoint = 0 } = epilogue;
   const backward = op === "bwd-filter";
   const which = resultTensor(op);
@@ -242,7 +250,7 @@ export function convSubject(
       await refuseValues(operands);
       return (await reference(operands, { onProgress })).values;
     },
-    precision: () => precision,
+    precision,
     // Rows of the product are channels; columns lie as the layout has them.
     grouping: (arithmetic): Grouping => ({
       rowAxis: channelAxis,
@@ -255,7 +263,10 @@ export function convSubject(
     yardstick: (operands, arithmetic, seed, floors) => {
       if (integers) return NO_ERRORS_YARDSTICK;
       const inputs = inputsOf(operands);
-      return convYardstick({ problem, inputs, epilogue, arithmetic, precision, floors, seed });
+      return convYardstick({
+        ...{ problem, inputs, epilogue, arithmetic, floors, seed },
+        precision: precision(arithmetic),
+      });
     },
     project: async (operands, seed) => {
       const { bias, ...others } = inputsOf(operands);
@@ -268,7 +279,7 @@ export function convSubject(
         ? projectConvIntegers(problem, inputs, seed)
         : await projectConv(problem, inputs, { seed });
     },
-    noise: (sample) => projectionNoise(sample, precision),
+    noise: (sample, arithmetic) => projectionNoise(sample, precision(arithmetic)),
     // A filter's taps are one tile.
     mixed: (arithmetic) => {
       const tiles = tilesOf(arithmetic);

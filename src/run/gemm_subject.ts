@@ -1,7 +1,7 @@
 import { defined } from "../defined.ts";
 import {
+  arithmeticPrecision,
   F16,
-  F16_SUMS,
   F32,
   F64,
   I32,
@@ -47,10 +47,13 @@ const PRECISIONS: Readonly<Record<GemmDType, Precision>> = {
 /** What errors of a product are measured by. */
 export function gemmPrecision(
   { dtype, outDtype }: Pick<GemmArithmetic, "dtype" | "outDtype">,
-  { sums }: PlanArithmetic,
+  arithmetic: PlanArithmetic,
 ): Precision {
-  const precision = sums === "f16" ? F16_SUMS : PRECISIONS[dtype];
-  return dtype === "f16" && outDtype === "f32" ? { ...precision, result: "f32" } : precision;
+  const own = PRECISIONS[dtype];
+  return arithmeticPrecision(
+    dtype === "f16" && outDtype === "f32" ? { ...own, result: "f32" } : own,
+    arithmetic,
+  );
 }
 
 function gemmTensor(

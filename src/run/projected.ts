@@ -6,7 +6,7 @@ import {
   type ProjectionReport,
   varianceFloors,
 } from "../accuracy/projection.ts";
-import type { ErrorStatistics } from "../accuracy/mod.ts";
+import { type ErrorStatistics, type Precision, stored } from "../accuracy/mod.ts";
 import { InputTypeError } from "../errors.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { activationRoundings } from "../problem/error_bound.ts";
@@ -50,17 +50,15 @@ const MASKED_PRODUCTS = 1e9;
 const MASKED_OUTPUTS = 65536;
 /** Roundings that an output and its activation of the linear result may differ by. */
 const ACTIVATED_ROUNDINGS = 4;
-/** Unit roundoff of f32. */
+/** Unit roundoff of f32, and of results. */
 const UNIT = 2 ** -24;
+const STORED_UNITS = { bf16: 2 ** -8, f16: 2 ** -11, f32: UNIT, f64: 2 ** -53, i32: 0 } as const;
 
 /** How the outputs of a projection are found, and rounded. */
 interface Outputs {
   readonly subject: Subject;
   /** The same without its activation: what is projected. */
   readonly linear: Subject;
-  /** Rounds to the result's dtype. */
-  readonly stored: (value: number) => number;
-  readonly storedUnit: number;
   /** What is added to an activated output. */
   readonly residual: HostData | undefined;
 }
@@ -81,18 +79,9 @@ export async function projectResult(
   const linear = subject.linear ?? subject;
   const projection = await linear.project(operands, seed);
   const referenceSeconds = (performance.now() - start) / 1000;
-  const { dtype } = subject.result;
   const outputs: Outputs = {
     subject,
     linear,
-    stored: dtype === "f16" ? Math.f16round : dtype === "f32" ? Math.fround : Number,
-    storedUnit: dtype === "f16"
-      ? 2 ** -11
-      : dtype === "f32"
-      ? UNIT
-      : dtype === "f64"
-      ? 2 ** -53
-      : 0,
     residual: subject.operands.some(({ role }) => role === "residual")
       ? operands.residual
       : undefined,
@@ -122,7 +111,7 @@ export async function projectResult(
       if (!bare) {
         const finish = subject.finish?.(operands);
         const place = finish === undefined
-          ? activatedMismatch(result, sums, outputs)
+          ? activatedMismatch(result, sums, subject.precision(arithmetic), outputs)
           : result.findIndex((value, at) => value !== finish(sums[at]!, at));
         if (place >= 0) {
           reasons.push(
@@ -236,7 +225,14 @@ async function holdSums(
     tiles: subject.mixed(arithmetic),
     floorOf: varianceFloors(projection, floorsOf(reference, arithmetic), subject.length),
   });
-  const singles = await checkMasked(result, projection, masked, report, noise, outputs, request);
+  const singles = await checkMasked(
+    result,
+    projection,
+    masked,
+    { report, noise, precision: subject.precision(arithmetic) },
+    outputs,
+    request,
+  );
   return {
     reasons: [...judgeProjection(report, subject.where), ...singles.reasons],
     figures: {
@@ -269,9 +265,12 @@ async function checkMasked(
   result: HostData,
   projection: Projection,
   masked: readonly number[],
-  { limit }: ProjectionReport,
-  noise: ProjectionNoise,
-  { stored, linear }: Outputs,
+  { report: { limit }, noise, precision }: {
+    readonly report: ProjectionReport;
+    readonly noise: ProjectionNoise;
+    readonly precision: Precision;
+  },
+  { linear }: Outputs,
   { operands }: ReferenceRequest,
 ): Promise<{ reasons: string[]; checked: number }> {
   if (masked.length === 0) return { reasons: [], checked: 0 };
@@ -304,9 +303,9 @@ async function checkMasked(
     const tolerance = Number.isFinite(ref) && Number.isFinite(spread) ? spread : 0;
     const right = Number.isNaN(y)
       ? Number.isNaN(ref) || paddedNaN?.[i] === 1
-      : y >= stored(ref - tolerance) && y <= stored(ref + tolerance);
+      : y >= stored(precision, ref - tolerance) && y <= stored(precision, ref + tolerance);
     if (right) return;
-    first ||= `${y} in place of ${stored(ref)}`;
+    first ||= `${y} in place of ${stored(precision, ref)}`;
     wrong++;
   });
   const reasons = wrong === 0
@@ -319,8 +318,11 @@ async function checkMasked(
 function activatedMismatch(
   result: HostData,
   linear: HostData,
-  { subject: { activation }, stored, storedUnit, residual }: Outputs,
+  precision: Precision,
+  { subject: { activation }, residual }: Outputs,
 ): number {
+  const storedUnit = STORED_UNITS[precision.result];
+  const as = (value: number) => stored(precision, value);
   const exponentials = activationRoundings(activation) * Math.min(UNIT, storedUnit);
   const roundings = ACTIVATED_ROUNDINGS * storedUnit + exponentials;
   for (let i = 0; i < result.length; i++) {
@@ -328,13 +330,13 @@ function activatedMismatch(
     const skip = residual?.[i] ?? 0;
     const value = activate(activation, x);
     const want = value + skip;
-    if (Object.is(y, stored(want)) || y === stored(want)) continue;
+    if (Object.is(y, as(want)) || y === as(want)) continue;
     // What is made of an infinity has no roundings of it.
     const size = Number.isFinite(x) ? Math.abs(x) : 0;
     const scale = size + activationScale(activation, value) + Math.abs(skip);
     const room = roundings * scale + Number.MIN_VALUE;
     // Near the end of the dtype's range either side of infinity is right; of NaN nothing else is.
-    if (!(y >= stored(want - room) && y <= stored(want + room))) return i;
+    if (!(y >= as(want - room) && y <= as(want + room))) return i;
   }
   return -1;
 }

@@ -16,7 +16,7 @@ export function projectionNoise(
   { squareRms, rms, typical }: Noisy,
   { unitRoundoff, smallestNormal, result }: Precision,
 ): ProjectionNoise {
-  const stored = result === "f16" ? 2 ** -11 : unitRoundoff;
+  const stored = result === "bf16" ? 2 ** -8 : result === "f16" ? 2 ** -11 : unitRoundoff;
   return {
     products: Math.max(squareRms, DOUBLES),
     result: squareRms === 0 ? DOUBLES : ROUNDED * stored,

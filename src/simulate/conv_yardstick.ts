@@ -21,7 +21,8 @@ import { type SimulatedOutputs, simulatedYardstick } from "./simulated_yardstick
 import { type ConvOperands, convOperands, resultSizes, threeTiles } from "./conv_operands.ts";
 import { convSource } from "./conv_source.ts";
 import { distinct, rounds, scaledBy, type SimulationOrder, simulationOrders } from "./orders.ts";
-import type { SimulatedSums } from "./sum_source.ts";
+import { addedRounding } from "./roundings.ts";
+import type { Round, SimulatedSums } from "./sum_source.ts";
 import { simulateSums } from "./sums.ts";
 import { elementCount } from "../tensor/tensor.ts";
 
@@ -192,7 +193,9 @@ function* simulateBlock(
   block: Block,
   order: SimulationOrder,
 ): Generator<TileOutputs> {
-  const { epilogue: { bias, activation }, inputs, precision, floors } = request;
+  const { epilogue: { bias, activation }, inputs, precision, floors, arithmetic } = request;
+  const round = roundOf(arithmetic);
+  const keep = addedRounding(arithmetic.operands);
   const { tile, sizes, channels: perGroup } = grid;
   const { group, places, channels } = block;
   const results = tile[0] * tile[1] * tile[2];
@@ -203,6 +206,7 @@ function* simulateBlock(
     for (let right = 0; right < channels.length; right++) {
       const channel = group * perGroup + channels[right]!;
       const shift = bias ? inputs.bias![channel]! : 0;
+      const last = sums.begun ? 0 : keep(shift);
       const made = {
         indices: [] as number[],
         values: [] as number[],
@@ -221,7 +225,7 @@ function* simulateBlock(
         const sum = sums.values[first + i]!;
         const argument = sums.exact[first + i]! + shift;
         const exact = activate(activation, argument);
-        const value = activate(activation, shift === 0 ? sum : Math.fround(sum + shift));
+        const value = activate(activation, last === 0 ? sum : round(sum + last));
         made.indices.push(canonicalIndex(operands, sizes, outer, channel, p));
         made.values.push(stored(precision, value));
         made.exact.push(exact);
@@ -253,14 +257,19 @@ function canonicalIndex(
   return ((lead * sizes[0] + p0) * sizes[1] + p1) * sizes[2] + p2;
 }
 
+/** Rounds a sum to what sums are kept in. */
+function roundOf({ sums }: PlanArithmetic): Round {
+  return sums === "f64" ? Number : Math.fround;
+}
+
 /** The sums of a block, those of all kernels together: [place][channel][result of a tile]. */
 function blockSums(
-  { arithmetic }: ConvYardstickRequest,
+  { arithmetic, epilogue, inputs }: ConvYardstickRequest,
   operands: ConvOperands,
-  { tile }: Grid,
+  { tile, channels: perGroup, tiled }: Grid,
   { group, places, channels }: Block,
   order: SimulationOrder,
-): SimulatedSums {
+): SimulatedSums & { begun: boolean } {
   const results = tile[0] * tile[1] * tile[2];
   const made = () => new Float64Array(places.length * channels.length * results);
   const all = {
@@ -270,7 +279,11 @@ function blockSums(
     magnitudes: made(),
     squares: made(),
     rounded: false,
+    /** Whether they have their bias. */
+    begun: arithmetic.begin === "added" && epilogue.bias && !tiled,
   };
+  const round = roundOf(arithmetic);
+  const keep = addedRounding(arithmetic.operands);
   const shares: readonly (TileShare | undefined)[] = arithmetic.tiles ?? [undefined];
   for (const share of shares) {
     const axes = threeTiles(share);
@@ -287,8 +300,11 @@ function blockSums(
         [outer, ...part.map((value, d) => at[d]! * parts[d]! + value)] as [number, ...Triple]
       )
     );
-    const source = convSource(operands, { group, lefts, rights: channels }, share, arithmetic);
-    const sums = simulateSums(scaledBy(source, order.scale), arithmetic, order);
+    const bare = convSource(operands, { group, lefts, rights: channels }, share, arithmetic);
+    const biases = channels.map((channel) => keep(inputs.bias?.[group * perGroup + channel] ?? 0));
+    const initial = Float64Array.from(lefts.flatMap(() => biases));
+    const source = all.begun ? { ...bare, initial } : bare;
+    const sums = simulateSums(scaledBy(source, order.scale, round), arithmetic, order);
     all.rounded ||= sums.rounded;
     let i = 0;
     for (let left = 0; left < lefts.length; left++) {
@@ -301,7 +317,7 @@ function blockSums(
           for (let y = 0; y < axes[1].n; y++) {
             for (let z = 0; z < axes[2].n; z++, i++) {
               const at = first + (x * tile[1] + y) * tile[2] + z;
-              all.values[at] = Math.fround(all.values[at]! + sums.values[i]!);
+              all.values[at] = round(all.values[at]! + sums.values[i]!);
               all.exact[at]! += sums.exact[i]!;
               all.rests[at]! += sums.rests[i]!;
               all.magnitudes[at]! += sums.magnitudes[i]!;

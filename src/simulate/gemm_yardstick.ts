@@ -11,6 +11,7 @@ import { randomStream } from "../reference/sample.ts";
 import { type SimulatedOutputs, simulatedYardstick } from "./simulated_yardstick.ts";
 import { distinct, rounds, scaledBy, type SimulationOrder, simulationOrders } from "./orders.ts";
 import type { SumSource } from "./sum_source.ts";
+import { addedRounding } from "./roundings.ts";
 import { simulateSums } from "./sums.ts";
 
 /** What a product's yardstick is made of. */
@@ -98,24 +99,38 @@ function* simulateBlock(
 ): Generator<SimulatedOutputs> {
   const { m, n, beta, activation } = problem;
   const round = arithmetic.sums === "f64" ? (value: number) => value : Math.fround;
-  const source = scaledBy(gemmSource(problem, operands.a!, operands.b!, block), order.scale, round);
-  const sums = simulateSums(source, arithmetic, order);
+  const keep = addedRounding(arithmetic.operands);
   // Kernels of f32 and f16 hold the factors in f32.
   const [alpha, factor] = [round(problem.alpha), round(beta)];
+  const added = (row: number, column: number) => {
+    const place = (block.one * m + row) * n + column;
+    return {
+      own: beta === 0 ? 0 : operands.c![place]!,
+      shift: problem.bias === "none" ? 0 : operands.bias![problem.bias === "row" ? row : column]!,
+      skip: problem.residual ? operands.residual![place]! : 0,
+    };
+  };
+  const begun = arithmetic.begin === "added" && alpha !== 0;
+  const bare = gemmSource(problem, operands.a!, operands.b!, block);
+  const initial = begun
+    ? Float64Array.from(block.rows.flatMap((row) =>
+      block.columns.map((column) => {
+        const { own, shift } = added(row, column);
+        return round((factor * keep(own) + keep(shift)) / alpha);
+      })
+    ))
+    : undefined;
+  const source = { ...bare, ...(initial && { initial }) };
+  const sums = simulateSums(scaledBy(source, order.scale, round), arithmetic, order);
   let i = 0;
   for (const row of block.rows) {
     for (const column of block.columns) {
-      const place = (block.one * m + row) * n + column;
-      const own = beta === 0 ? 0 : operands.c![place]!;
-      const shift = problem.bias === "none"
-        ? 0
-        : operands.bias![problem.bias === "row" ? row : column]!;
-      const skip = problem.residual ? operands.residual![place]! : 0;
+      const { own, shift, skip } = added(row, column);
       let value = alpha === 1 ? sums.values[i]! : round(sums.values[i]! * alpha);
-      if (own !== 0) value = round(value + round(factor * own));
-      if (shift !== 0) value = round(value + shift);
+      if (own !== 0 && !begun) value = round(value + round(factor * keep(own)));
+      if (shift !== 0 && !begun) value = round(value + keep(shift));
       value = activate(activation, value);
-      if (skip !== 0) value = round(value + skip);
+      if (skip !== 0) value = round(value + keep(skip));
       const sum = { value: sums.exact[i]!, rest: sums.rests[i]! };
       const factors = { alpha, beta: factor, activation };
       const exact = finishExact(factors, sum, own, shift, skip);

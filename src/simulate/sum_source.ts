@@ -22,6 +22,8 @@ export interface SumSource {
   readonly lastBits?: Float64Array;
   /** Products of each left one that are none of padding; all where absent. */
   readonly met?: readonly number[];
+  /** What sums begin with, [left][right]; 0 where absent. `exact` and Σ|a||b| leave it out. */
+  readonly initial?: Float64Array;
   /** Loads the patches of one unit, those of one side one after the other. */
   load(unit: number, lefts: Float64Array, rights: Float64Array): void;
 }

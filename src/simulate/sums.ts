@@ -1,6 +1,7 @@
 import { SPLIT_ROUNDING } from "../problem/split_rounding.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { productError, sumError } from "../reference/double_double.ts";
+import { roundedSource, ROUNDINGS } from "./roundings.ts";
 import { foldedSums, type SimulatedSums, type SumOrder, type SumSource } from "./sum_source.ts";
 import { splitSums } from "./split_sums.ts";
 import { splitTiledSums } from "./split_tiles.ts";
@@ -13,6 +14,13 @@ export function simulateSums(
   arithmetic: PlanArithmetic,
   order: SumOrder = {},
 ): SimulatedSums {
+  const { operands, ...rest } = arithmetic;
+  if (operands !== undefined) {
+    const made = simulateSums(roundedSource(source, ROUNDINGS[operands]), rest, order);
+    const whole = simulateSums(source, rest, order);
+    const same = made.exact.every((value, i) => value === whole.exact[i]);
+    return { ...whole, values: made.values, rounded: made.rounded || !same };
+  }
   if (source.transforms !== undefined) {
     const simulate = arithmetic.math === "f16x3" ? splitTiledSums : tiledSums;
     return simulate(source, source.transforms, arithmetic, order);
@@ -28,7 +36,7 @@ export function simulateSums(
 }
 
 function plainSums(
-  { units, lefts, rights, load }: SumSource,
+  { units, lefts, rights, initial, load }: SumSource,
   arithmetic: PlanArithmetic,
   { separate = false, start = 0 }: SumOrder,
 ): SimulatedSums {
@@ -37,6 +45,7 @@ function plainSums(
   let rounded = false;
   const sums = foldedSums(count, arithmetic, Math.fround);
   const { open } = sums;
+  if (initial !== undefined) open.set(initial);
   const exact = new Float64Array(count);
   const magnitudes = new Float64Array(count);
   const squares = new Float64Array(count);

@@ -186,3 +186,34 @@ Deno.test("sums of matrix units that need no rounding are exact", () => {
   assert.deepEqual([...values], [...exact]);
   assert.equal(rounded, false);
 });
+
+Deno.test("operands are rounded before they are multiplied, and the exact sums are of what they are", () => {
+  const source = {
+    units: 1,
+    lefts: 1,
+    rights: 1,
+    load(_: number, lefts: Float64Array, rights: Float64Array) {
+      lefts[0] = 1 + 2 ** -12;
+      rights[0] = 3;
+    },
+  };
+  const { values, exact, rounded } = simulateSums(source, { operands: "tf32" });
+  assert.deepEqual([values[0], exact[0], rounded], [3, 3 + 3 * 2 ** -12, true]);
+  const f32 = simulateSums(source, { operands: "f32" });
+  assert.deepEqual([f32.values[0], f32.rounded], [3 + 3 * 2 ** -12, false]);
+});
+
+Deno.test("sums begin with what is added to them, and each sum rounds it", () => {
+  const source = {
+    units: 4,
+    lefts: 1,
+    rights: 1,
+    initial: Float64Array.of(2 ** 24),
+    load(_: number, lefts: Float64Array, rights: Float64Array) {
+      lefts[0] = 1;
+      rights[0] = 1;
+    },
+  };
+  const { values, exact } = simulateSums(source, {});
+  assert.deepEqual([values[0], exact[0]], [2 ** 24, 4]);
+});

@@ -1,4 +1,5 @@
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import { ROUNDINGS } from "./roundings.ts";
 import {
   foldedSums,
   type Round,
@@ -27,7 +28,8 @@ export function tiledSums(
   const exact = new Float64Array(pairs * alpha);
   const magnitudes = new Float64Array(pairs * alpha);
   const squares = new Float64Array(pairs * alpha);
-  const round = arithmetic.transformed === "f16" ? Math.f16round : undefined;
+  const { transformed } = arithmetic;
+  const round = transformed === undefined ? undefined : ROUNDINGS[transformed];
   const x = transformedSide(lefts, input, round);
   const w = transformedSide(rights, filter, round);
   for (let step = 0; step < units; step++) {

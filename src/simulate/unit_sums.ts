@@ -10,7 +10,7 @@ const UNIT_BITS = 25;
  * its factors' exponents say. Units of other makers err less.
  */
 export function unitSums(
-  { units, lefts, rights, load }: SumSource,
+  { units, lefts, rights, initial, load }: SumSource,
   arithmetic: PlanArithmetic,
   depth: number,
   { start = 0 }: SumOrder,
@@ -19,6 +19,7 @@ export function unitSums(
   let rounded = false;
   const sums = foldedSums(count, arithmetic, Math.fround);
   const { open } = sums;
+  if (initial !== undefined) open.set(initial);
   const exact = new Float64Array(count);
   const magnitudes = new Float64Array(count);
   const squares = new Float64Array(count);

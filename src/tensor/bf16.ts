@@ -1,5 +1,6 @@
 import { roundedToOdd } from "./convert.ts";
 import type { TensorData } from "./dtype.ts";
+import { bf16round } from "./rounding.ts";
 
 /** Values of bf16 as f32, which holds them exactly. */
 export function fromBf16(bits: Uint16Array, into: Float32Array): void {
@@ -14,18 +15,8 @@ export function toBf16(values: TensorData): Uint16Array<ArrayBuffer> {
   const bits = new Uint32Array(single.buffer);
   for (let i = 0; i < values.length; i++) {
     const one = values[i]!;
-    const value = typeof one === "bigint" ? roundedToOdd(one) : one;
-    single[0] = value;
-    let word = bits[0]!;
-    if (Number.isNaN(value)) {
-      result[i] = (word >>> 16) | 0x40;
-      continue;
-    }
-    // What f32 does not hold goes to its neighbour of odd bits, which is no tie of bf16.
-    if (single[0] !== value && (word & 1) === 0) {
-      word += Math.abs(single[0]!) < Math.abs(value) ? 1 : -1;
-    }
-    result[i] = (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
+    single[0] = bf16round(typeof one === "bigint" ? roundedToOdd(one) : one);
+    result[i] = (bits[0]! >>> 16) | (Number.isNaN(single[0]) ? 0x40 : 0);
   }
   return result;
 }

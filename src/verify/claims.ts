@@ -1,30 +1,167 @@
 /** What a kernel of others claims to compute in, as ways that its sums may be rounded. */
 import { InputTypeError } from "../errors.ts";
-import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import type { ConvProblem } from "../problem/conv_problem.ts";
+import type { OperandRounding, PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import { type Way, winogradTiles, winogradTilesUpTo } from "./claimed_tiles.ts";
 
-/** A way to compute a result that a claim allows. */
-export interface Way {
-  /** What it is called in messages: `f32, in one sum`. */
-  readonly name: string;
-  readonly arithmetic: PlanArithmetic;
+/** What the ways of a claim depend on beside its words. */
+export interface ClaimedCase {
+  /** Whether results must be exact: sums of int8. */
+  readonly exact: boolean;
+  /** The convolution, where it is one. */
+  readonly problem?: ConvProblem | undefined;
+  /** Whether operands are held in f64, and kernels of f32 round them. */
+  readonly wide: boolean;
+  /** In what the result's file has it, where that is coarser than f32. */
+  readonly results?: "f16" | "bf16" | undefined;
 }
+
+/** What products are summed in, and what operands are rounded to before: elements of `elements-sums-results`. */
+const OPERANDS: Readonly<Record<string, readonly (OperandRounding | undefined)[]>> = {
+  f32: [undefined],
+  tf32: ["tf32", "tf32-truncated"],
+  f16: ["f16"],
+  bf16: ["bf16"],
+};
 
 /** Orders in which others may sum: those of plain loops, of the innermost blocks of libraries, of split sums. */
 const ORDERS: readonly Way[] = [
   { name: "one sum", arithmetic: {} },
   { name: "one sum, taps innermost", arithmetic: { inner: "taps" } },
+  { name: "one sum on what is added", arithmetic: { begin: "added" } },
   ...[4, 16, 64, 256].map((chain) => ({ name: `sums of ${chain}`, arithmetic: { chain } })),
   { name: "sums of 32 in segments of 512", arithmetic: { chain: 32, segment: 512 } },
 ];
+/** Matrix units, which cut sums off; those that add few products at once err most. */
+const UNITS: readonly Way[] = [4, 8, 16].map((unit) => ({
+  name: `matrix units of ${unit}`,
+  arithmetic: { unit },
+}));
+/** Sums in f16: of all products, or of some, which are added up in f32. */
+const HALF_ORDERS: readonly Way[] = [
+  { name: "one sum in f16", arithmetic: { sums: "f16" } },
+  { name: "one sum in f16, taps innermost", arithmetic: { sums: "f16", inner: "taps" } },
+  { name: "sums of 32 in f16", arithmetic: { sums: "f16", chain: 32 } },
+];
+
+/** The names of types that `--arithmetic` takes, for messages and help. */
+export const CLAIM_HELP =
+  'auto, f32, f32-any, tf32, bf16, f16, f16-f32, bf16-f32, i8, f64, f16x3, fft, "winograd F(4x4,3x3)", ' +
+  "or f16-f32:fft";
+
+/** Claims that `auto` tries, from the finest to the coarsest. */
+const AUTO = ["f32", "f32-any", "f16x3", "tf32", "f16-f32", "bf16-f32", "f16", "bf16"];
+
+/** A claim, and the ways that it allows; of `auto` there are several, the finest first. */
+export interface Claim {
+  readonly name: string;
+  readonly ways: readonly Way[];
+}
+
+/** In what a subject is to be made for a claim: products of f64 and int8 have references of their own. */
+export function claimDtype(text: string): "f64" | "i8" | "f32" {
+  return text === "f64" || text === "i8" ? text : "f32";
+}
 
 /**
- * The ways that `--arithmetic` allows, those first that allow most for their time.
+ * The claims that `--arithmetic` names. Ways that err most come first: what they allow needs no other.
  *
- * @throws {TypeError} for a name that is none.
+ * @throws {TypeError} for a name that is none, or of a type that the case has not.
  */
-export function parseClaim(text: string): readonly Way[] {
-  if (text !== "f32") {
-    throw new InputTypeError(`Cannot verify: there is no arithmetic "${text}", expected f32`);
+export function parseClaims(text: string, of: ClaimedCase): readonly Claim[] {
+  const name = text.trim();
+  if (name === "auto") {
+    if (of.exact) return [claimOf("i8", of)];
+    return [...(of.wide ? ["f64"] : []), ...AUTO].map((one) => claimOf(one, of));
   }
-  return ORDERS.map(({ name, arithmetic }) => ({ name: `f32, ${name}`, arithmetic }));
+  if (of.exact !== (name === "i8")) {
+    throw new InputTypeError(
+      of.exact
+        ? `Cannot verify: operands are i8, whose arithmetic is i8, not ${name}`
+        : "Cannot verify: the arithmetic i8 takes operands of i8 or u8",
+    );
+  }
+  return [claimOf(name, of)];
+}
+
+function claimOf(name: string, of: ClaimedCase): Claim {
+  const ways = waysOf(name, of);
+  return { name, ways: ways.map((way) => ({ ...way, name: `${name}, ${way.name}` })) };
+}
+
+function waysOf(name: string, of: ClaimedCase): readonly Way[] {
+  const { results, wide } = of;
+  const all = (ways: readonly Way[], more: PlanArithmetic) =>
+    ways.map((way) => ({ ...way, arithmetic: { ...way.arithmetic, ...more } }));
+  const stored = results === undefined ? {} : { results };
+  // Kernels of f32 read what they round.
+  const read = wide ? { operands: "f32" } as const : {};
+  switch (name) {
+    case "i8":
+      return [{ name: "exact", arithmetic: {} }];
+    case "f64":
+      return all(ORDERS, { sums: "f64", ...stored });
+    case "f16x3":
+      return all([{ name: "one sum", arithmetic: {} }, ORDERS.at(-1)!], {
+        ...{ math: "f16x3", unit: 16, ...stored, ...read },
+      });
+    case "f32-any":
+      return [
+        ...waysOf("f32", of),
+        ...all(winogradTilesUpTo(8, of.problem), { ...stored, ...read }),
+      ];
+  }
+  const [elements, algorithm] = splitAlgorithm(name);
+  const { operands, sums, results: as = results } = parseElements(elements, name);
+  return operands.flatMap((kind) => {
+    const said: PlanArithmetic = {
+      ...(as === undefined || as === "f32" ? {} : { results: as }),
+      ...(kind === undefined ? read : { operands: kind }),
+    };
+    if (algorithm !== undefined) {
+      const transformed = kind === undefined ? {} : { transformed: kind as "f16" };
+      return all(winogradTiles(algorithm, of.problem), { ...said, ...transformed, sums: "f32" });
+    }
+    const orders = [
+      ...(sums.includes("f32") ? ORDERS.map(withSums) : []),
+      ...(sums.includes("f32") && kind !== undefined ? UNITS : []),
+      ...(sums.includes("f16") ? HALF_ORDERS : []),
+    ];
+    const cut = kind === "tf32-truncated" ? " of operands cut off" : "";
+    return all(orders.map((way) => ({ ...way, name: way.name + cut })), said);
+  });
+}
+
+/** Sums that are said to be in f32, of a subject that is in f64 otherwise. */
+function withSums({ name, arithmetic }: Way): Way {
+  return { name, arithmetic: { ...arithmetic, sums: "f32" } };
+}
+
+/** What `f16-f32:winograd F(4x4,3x3)` says of elements, and of the algorithm. */
+function splitAlgorithm(name: string): [elements: string, algorithm: string | undefined] {
+  const colon = name.indexOf(":");
+  if (colon >= 0) return [name.slice(0, colon).trim(), name.slice(colon + 1).trim()];
+  return /^(winograd|fft)\b/i.test(name) ? ["f32", name] : [name, undefined];
+}
+
+/** `operands`, `operands-sums` or `operands-sums-results`. */
+function parseElements(text: string, whole: string) {
+  const [operands, sums, results, ...rest] = text.split("-");
+  const kinds = Object.hasOwn(OPERANDS, operands!) ? OPERANDS[operands!] : undefined;
+  const known = (one: string | undefined) => one === undefined || ["f32", "f16"].includes(one);
+  const stored = (["f32", "f16", "bf16"] as const).find((one) => one === results);
+  if (
+    kinds === undefined || rest.length > 0 || !known(sums) || stored !== results ||
+    (sums === "f16" && operands !== "f16")
+  ) {
+    throw new InputTypeError(
+      `Cannot verify: there is no arithmetic "${whole}", expected ${CLAIM_HELP}`,
+    );
+  }
+  const alone = (["f16", "bf16"] as const).find((one) => one === operands);
+  return {
+    operands: kinds,
+    sums: sums === undefined ? (operands === "f16" ? ["f32", "f16"] : ["f32"]) : [sums],
+    results: sums === undefined ? alone : stored,
+  };
 }

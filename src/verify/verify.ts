@@ -1,13 +1,20 @@
 /** The accuracy gate for results that others computed. */
+import type { ConvProblem } from "../problem/conv_problem.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
 import { caseChecks } from "../run/case_checks.ts";
 import type { Checked } from "../run/check.ts";
 import type { HostData, HostOperands, Subject } from "../run/subject.ts";
-import { parseClaim } from "./claims.ts";
+import { type Claim, type ClaimedCase, parseClaims } from "./claims.ts";
+
+/** What errors that `auto` ascribes to an arithmetic are of its usual ones, at least. */
+const USUAL_SHARE = 0.1;
 
 /** How a result is verified. */
 export interface VerifyOptions {
   /** What it claims to be computed in, as `--arithmetic` has it. */
   readonly arithmetic: string;
+  /** The type that the result's file has, where that is coarser than f32: the claim may say another. */
+  readonly results?: "f16" | "bf16" | undefined;
   /** Of samples and projections; 1 where absent. */
   readonly seed?: number;
   /** Told how far the reference is. */
@@ -32,21 +39,64 @@ export async function verifySubject(
   subject: Subject,
   operands: HostOperands,
   result: HostData,
-  { arithmetic, seed = 1, onProgress }: VerifyOptions,
+  { arithmetic, results, seed = 1, onProgress }: VerifyOptions,
 ): Promise<Verified> {
-  const ways = parseClaim(arithmetic);
+  const claims = parseClaims(arithmetic, claimedCase(subject, operands, results));
   const checks = caseChecks(
     { subject, operands, mode: "auto", seed, ...(onProgress ? { onProgress } : {}) },
     false,
   );
+  const tried = new Set<string>();
   let nearest: Verified | undefined;
-  for (const way of ways) {
-    const checked = await checks.check({ result, arithmetic: way.arithmetic });
-    const verified = { ...checked, arithmetic: way.name };
-    if (checked.verdict !== "fail") return verified;
-    if (nearest === undefined || shareOf(verified) < shareOf(nearest)) nearest = verified;
+  for (const [at, { name, ways }] of claims.entries()) {
+    for (const way of ways) {
+      const key = JSON.stringify(way.arithmetic);
+      if (tried.has(key)) continue;
+      tried.add(key);
+      const checked = await checks.check({ result, arithmetic: way.arithmetic });
+      const verified = { ...checked, arithmetic: way.name };
+      if (checked.verdict !== "fail") {
+        if (at === 0) return verified;
+        // What is coarser yet explains it no better.
+        return explains(checked) ? explained(verified, name, claims) : nearest!;
+      }
+      // Of `auto` what the finest arithmetic allows is said.
+      if (at > 0) continue;
+      if (nearest === undefined || shareOf(verified) < shareOf(nearest)) nearest = verified;
+    }
   }
   return nearest!;
+}
+
+/** What the ways of a claim depend on. */
+function claimedCase(
+  { exact, traits }: Subject,
+  operands: HostOperands,
+  results: VerifyOptions["results"],
+): ClaimedCase {
+  return {
+    exact,
+    results,
+    problem: traits.op === "gemm"
+      ? undefined
+      : parseDescriptor(traits.problem, traits.op as ConvProblem["op"]),
+    wide: Object.values(operands).some((data) => data instanceof Float64Array),
+  };
+}
+
+/**
+ * Whether errors are as large as an arithmetic's usually are: a fault is none of its roundings because these are so much larger.
+ */
+function explains({ accuracy: { rel_l2, rel_l2_typical } }: Checked): boolean {
+  return !(rel_l2 < USUAL_SHARE * rel_l2_typical);
+}
+
+/** A result that `auto` explains by other arithmetic than the finest. */
+function explained(verified: Verified, name: string, claims: readonly Claim[]): Verified {
+  const finer = claims.slice(0, claims.findIndex((claim) => claim.name === name));
+  const said = `errors are those of ${name}, not of ${finer.map((claim) => claim.name).join(", ")}`;
+  const message = [...(verified.message === undefined ? [] : [verified.message]), said].join("; ");
+  return { ...verified, message };
 }
 
 /** The largest figure as a share of its limit, infinite where there is no number. */

@@ -10,13 +10,14 @@ export interface WinogradTile {
 /**
  * Parses "F(6,3)", "F(2x2,3x3)" or "F(4x2,3x5)"; blanks and the letter's case do not matter.
  *
+ * @param axes How many a tile may have.
  * @throws {SyntaxError} for other text
  * @throws {RangeError} where an axis has sizes below 1 or n + r − 1 above 16
  */
-export function parseTile(text: string): WinogradTile {
+export function parseTile(text: string, axes = 2): WinogradTile {
   const fail = (what: string) => new InputSyntaxError(`Cannot read tile "${text}": ${what}`);
   const match = /^f\(([\dx]+),([\dx]+)\)$/i.exec(text.replace(/\s/g, ""));
-  const [n, r] = [match?.[1], match?.[2]].map(sizes);
+  const [n, r] = [match?.[1], match?.[2]].map((part) => sizes(part, axes));
   if (n === undefined || r === undefined) throw fail("expected F(6,3) or F(2x2,3x3)");
   if (n.length !== r.length) throw fail(`n has ${n.length} axes, r has ${r.length}`);
   n.forEach((size, axis) => {
@@ -38,9 +39,9 @@ export function formatTile({ n, r }: WinogradTile): string {
   return `F(${n.join("x")},${r.join("x")})`;
 }
 
-function sizes(text: string | undefined): number[] | undefined {
+function sizes(text: string | undefined, axes: number): number[] | undefined {
   const parts = text?.split("x") ?? [];
-  const valid = (parts.length === 1 || parts.length === 2) &&
+  const valid = parts.length >= 1 && parts.length <= axes &&
     parts.every((part) => /^\d{1,9}$/.test(part));
   return valid ? parts.map(Number) : undefined;
 }
