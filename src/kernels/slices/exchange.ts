@@ -156,7 +156,7 @@ function byThreads(
   /** Where the vector of a slice lies in a line. */
   const at = (slice: string | number, line: string, vector: string) =>
     shape.scalar === "f32"
-      ? `tile[0][${slice}]${tile.row(line)}${tile.vector(vector)}`
+      ? `${tile.slice(slice)}${tile.row(line)}${tile.vector(vector)}`
       : `sums[${slice}][${line}][${vector}]`;
   const roundFrom = (first: number): ExchangeRound => ({
     stores: sums.slice(first, first + round).map((sum, v) =>
@@ -224,7 +224,7 @@ function byRows(
       ...eachOf(policy, rows, (row, j) => [
         "      {",
         `        let at = (${row * pairs}u + ty / 2u) * ${stride}u + tx + ${j * columns}u;`,
-        `        tile[0][slice]${element} = ${sumAt(policy, sums, first + row, j)};`,
+        `        ${tile.slice("slice")}${element} = ${sumAt(policy, sums, first + row, j)};`,
         "      }",
       ]),
       "    }",
@@ -243,7 +243,7 @@ function byRows(
     begin: "",
     rounds: [0, 1].flatMap((half) => firsts.map((first) => round(first, half))),
     positions: lines * lineWidth,
-    load: (slice) => `tile[0][${slice}]${element}`,
+    load: (slice) => `${tile.slice(slice)}${element}`,
   };
 }
 

@@ -68,7 +68,7 @@ export function filterLoader(
     store: items.map((item) => {
       const vector = at.tile.vector(`${at.tile.first[at.side] + item.vector}u + ${own}`);
       const row = at.tile.rowOf(item.row, `${p}row`);
-      return guarded(item, `    tile[0][${p}slice]${row}${vector} = ${item.load};`);
+      return guarded(item, `    ${at.tile.slice(`${p}slice`)}${row}${vector} = ${item.load};`);
     }).join("\n"),
   };
 }

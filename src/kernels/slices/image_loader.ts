@@ -294,7 +294,7 @@ export function storeItems(
       ...prepare(item),
       ...statements,
       ...outputs.map((value, slice) =>
-        `tile[0][${slice}]${vector}${element} = ${
+        `${at.tile.slice(slice)}${vector}${element} = ${
           at.scalar === "f32" ? value : `${typeName(at.scalar, width)}(${value})`
         };`
       ),

@@ -122,7 +122,7 @@ export function sliceLoopKernel(
     scalar: shape.scalar,
     declaration: `var<workgroup> tile: ${tile.type};`,
     fragment: (depth: string, index: number) =>
-      `tile[0][${slice}]${tile.row(depth)}${tile.fragment(side, index, Number(depth))}`,
+      `${tile.slice(slice)}${tile.row(depth)}${tile.fragment(side, index, Number(depth))}`,
   });
   const rotates = rotatedLoop && !policy.allSlices &&
     isWorthRotating(mode, shape.steps);
@@ -251,12 +251,10 @@ export function sliceWorkgroupText(
   };
 }
 
-type SplitShape = Pick<SliceLoopShape, "rows" | "columns" | "batchText">;
-
 /** The block and the steps of a workgroup. Those that run at once read the same depths. */
 function splitText(
   module: ModuleBuilder,
-  shape: SplitShape,
+  shape: Pick<SliceLoopShape, "rows" | "columns">,
   policy: SliceCut,
   split: SplitBlocks,
 ): [place: string[], firstStep: string, endStep: string] {
@@ -267,7 +265,7 @@ function splitText(
   return [
     [
       ...splitTileText(module, split, "block"),
-      `  let span = (block - ${module.size("first_tile", split.first)}) * ${each} + split;`,
+      `  let part = (block - ${module.size("first_tile", split.first)}) * ${each} + split;`,
       ...blockPlaceText(module, "block", shape, policy),
     ],
     own(`split * ${steps} / ${each}`, "0u"),

@@ -62,7 +62,7 @@ export function splitStore(
           block.columns / 4
         }u + (column - first_column) / 4u;`,
         ...outputs.flatMap((output, i) => {
-          const to = partPlace("span", i, results, "in_block", block);
+          const to = partPlace("part", i, results, "in_block", block);
           const sum = `var sum${i} = ${output};`;
           const add = `if (again) { sum${i} += ${parts.load(to)}; }`;
           return again

@@ -30,8 +30,7 @@ export interface SliceOperands {
 }
 
 /**
- * The tile of all slices in workgroup memory, `tile[0][slice]` and what is here behind it: rows of A's vectors and then B's, one
- * for each depth. Where rows or vectors that a thread stores or loads differ by numbers they have dimensions of their own, so that
+ * The tile of all slices in workgroup memory: of each slice rows of A's vectors and then B's, one for each depth. Where rows or vectors that a thread stores or loads differ by numbers they have dimensions of their own, so that
  * an index is the thread's or a number: these have one address then, and the rest of it stands in instructions. An index that is a
  * sum is held below the array's end by itself, and so an address of its own.
  */
@@ -42,6 +41,8 @@ export interface SliceTile {
   readonly first: Readonly<Record<Side, number>>;
   /** Rows of the copied operand that a slice's threads copy at once, a vector each. */
   readonly together: number;
+  /** A slice, which rows follow. */
+  slice(of: string | number): string;
   /** The row of a depth, which is WGSL. */
   row(depth: string): string;
   /** The row that is `own` of those that go together, `before` rows before it: whole rounds of them. */
@@ -87,6 +88,7 @@ export function sliceTile(policy: SlicePolicy, operands: SliceOperands): SliceTi
   const together = copied === undefined ? 1 : rowsTogether(policy, slices, copied);
   const rows = partedRows(policy, operands) ?? flatRows(policy, across);
   const sizes = [
+    // An outer dimension of one stays: without it compilers get another text, which nothing has measured.
     1,
     slices,
     policy.depth / together,
@@ -102,6 +104,7 @@ export function sliceTile(policy: SlicePolicy, operands: SliceOperands): SliceTi
     together,
     stored: (side, of, depth) => rows.vector(`${first[side]}u + ${stored(side, of, depth)}`),
     type: sizes.reduceRight((inner, size) => `array<${inner}, ${size}>`, typeName(scalar, 4)),
+    slice: (of) => `tile[0][${of}]`,
     row: (depth) =>
       together === 1
         ? `[${depth}]`
