@@ -10,6 +10,7 @@ import {
   RMS,
   rmsLimit,
   rmsLimitOfOrders,
+  sampleLimit,
   shareOf,
   singleLimit,
   standOut,
@@ -94,12 +95,6 @@ export function judge(
   const exact = sample.rms === 0;
 
   const { groups, weightedRms } = measured;
-  const single = singleLimit(measured, yardstick, closerFrom);
-  if (report.mismatched === 0) {
-    if (single.offender === undefined) ofLimit = Math.max(ofLimit, single.ofLimit);
-    else above("bound ratio", single.offender, single.limit);
-  }
-
   let allowed = exact ? 0 : rmsLimit(sample, effective) * sample.rms;
   if (exact && weightedRms > 0 && reasons.length === 0) {
     const share = erringShare(yardstick, measured.erring(CLOSER.members), closerFrom);
@@ -123,6 +118,16 @@ export function judge(
       ),
     );
   }
+  // What is wrong as a whole needs no closer look at its parts.
+  const wrong = !(weightedRms <= allowed);
+  const single = wrong
+    ? sampleLimit(measured, yardstick)
+    : singleLimit(measured, yardstick, closerFrom);
+  if (report.mismatched === 0) {
+    if (single.offender === undefined) ofLimit = Math.max(ofLimit, single.ofLimit);
+    else above("bound ratio", single.offender, single.limit);
+  }
+
   if (!within(weightedRms, allowed)) {
     const relative = relativeLimit(allowed, measured);
     reasons.push(

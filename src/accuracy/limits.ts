@@ -188,6 +188,16 @@ export function singleLimit(
   return { limit, ofLimit };
 }
 
+/** What a single output's error may reach by the sample alone. */
+export function sampleLimit(
+  { report: { max_bound_ratio: most } }: Measured,
+  { sample }: Yardstick,
+): ReturnType<typeof singleLimit> {
+  const limit = SINGLE * sample.typical;
+  const ofLimit = shareOf(most, limit);
+  return most <= limit ? { limit, ofLimit } : { limit, offender: most, ofLimit };
+}
+
 /** The group that stands out most for its size. */
 export function worstGroup(groups: readonly ErrorGroup[], sample: ErrorStatistics) {
   let worst: ErrorGroup | undefined;

@@ -6,6 +6,8 @@ import { bf16round } from "../tensor/rounding.ts";
 export interface Precision {
   /** Unit roundoff of the sums: 2⁻²⁴ for f32, 2⁻⁵³ for f64, 0 for integers. */
   readonly unitRoundoff: number;
+  /** Unit roundoff of the operands, where they are rounded to less than the sums: what errors are in proportion to. */
+  readonly operandRoundoff?: number;
   /** Smallest normal number of the sums; a GPU may flush what is below. */
   readonly smallestNormal: number;
   /** Of the results, rounded to the nearest: f16 and bf16 ones are coarser than their sums. */
@@ -42,7 +44,8 @@ export const I32: Precision = { unitRoundoff: 0, smallestNormal: 0, result: "i32
  */
 export function errorScale(precision: Precision, magnitude: number, value: number): number {
   if (precision.unitRoundoff === 0 || magnitude === 0) return 0;
-  const sums = Math.max(precision.unitRoundoff * magnitude, precision.smallestNormal);
+  const { unitRoundoff, operandRoundoff = 0, smallestNormal } = precision;
+  const sums = Math.max(Math.max(unitRoundoff, operandRoundoff) * magnitude, smallestNormal);
   const half = HALF_UNITS[precision.result];
   return half === undefined ? sums : sums + halfUnit(half, value);
 }
@@ -64,17 +67,18 @@ export function arithmeticPrecision(
     ? F32
     : base;
   const precision = results === undefined ? summed : { ...summed, result: results };
-  const ceiling = operands === undefined ? 0 : CEILINGS[operands];
-  return ceiling > ERROR_CEILING[precision.result] ? { ...precision, ceiling } : precision;
+  if (operands === undefined || operands === "f32") return precision;
+  const [operandRoundoff, least] = ROUNDED_OPERANDS[operands];
+  const ceiling = Math.max(least, ERROR_CEILING[precision.result]);
+  return { ...precision, operandRoundoff, ceiling };
 }
 
-/** Ceilings of errors by what operands are rounded to. */
-const CEILINGS = {
-  f32: 0,
-  tf32: ERROR_CEILING.f16,
-  "tf32-truncated": ERROR_CEILING.f16,
-  f16: ERROR_CEILING.f16,
-  bf16: ERROR_CEILING.bf16,
+/** What operands are rounded by, and the ceiling that their errors have. */
+const ROUNDED_OPERANDS = {
+  tf32: [2 ** -11, ERROR_CEILING.f16],
+  "tf32-truncated": [2 ** -10, ERROR_CEILING.f16],
+  f16: [2 ** -11, ERROR_CEILING.f16],
+  bf16: [2 ** -8, ERROR_CEILING.bf16],
 } as const;
 
 /** A number as its results are stored. */

@@ -4,6 +4,7 @@ import { openNpy, type TensorSource } from "../npy/mod.ts";
 import { refuseUnusedAs } from "./as_option.ts";
 import { broadcastSource, broadcastsTo, permutedSource, reshapedSource } from "../npy/views.ts";
 import {
+  type ConvDType,
   type ConvProblem,
   type ConvTensor,
   operandTensors,
@@ -22,7 +23,7 @@ import {
 } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { batchAxis, type LyingProblem, problemOfLying, shapeHint } from "./shape_hints.ts";
-import type { ProblemOptions } from "./problem_options.ts";
+import type { OperandOptions } from "./problem_options.ts";
 import type { ResultForm } from "./result_form.ts";
 
 /** A convolution, how its tensors lie, and the files they come from, if any. */
@@ -37,6 +38,9 @@ export interface OpenedConv extends Layouts, Disposable {
   readonly files: { readonly [which in FileRole]?: TensorSource };
 }
 
+/** The options that say what is read, and what as. */
+export type ConvFileOptions = OperandOptions & { readonly dtype: ConvDType };
+
 type FileRole = ConvTensor | "bias" | "scale" | "filterZeroPoint";
 
 const OPTION: { readonly [which in ConvTensor]: "input" | "filter" | "gradOutput" } = {
@@ -49,10 +53,14 @@ const FLAG = { input: "--input", filter: "--filter", gradOutput: "--grad-output"
 /**
  * Opens the files that the options name, without reading their data, and derives the problem.
  *
+ * @param others What the caller has opened with the same options: `--as` may be of these.
  * @throws {TypeError | RangeError | SyntaxError} if options contradict each other, or shapes do.
  * @throws what {@linkcode openNpy} throws.
  */
-export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
+export async function openConv(
+  options: ConvFileOptions,
+  others: readonly TensorSource[] = [],
+): Promise<OpenedConv> {
   const { op, layout } = options;
   const fileLayout = options.filterLayout ?? filterLayoutFor(layout);
   if (op !== "fwd" && (options.bias || options.activation !== "none")) {
@@ -112,7 +120,7 @@ export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
   };
   const inputZeroPoint = await one("inputZeroPoint");
   const filterZeroPoint = await each("filterZeroPoint", "filterZeroPoint");
-  refuseUnusedAs("Cannot convolve", options.as, sources);
+  refuseUnusedAs("Cannot convolve", options.as, [...sources, ...others]);
   const isU8 = (which: ConvTensor) => options.dtype === "i8" && files[which]?.dtype === "u8";
   const integers: IntegerOperands = {
     ...(isU8("input") ? { inputDtype: "u8" } : {}),
@@ -174,12 +182,12 @@ async function onlyValue(name: NumberOption, file: TensorSource): Promise<number
 }
 
 /** The files that options of numbers name. */
-export function numberFiles(options: ProblemOptions): string[] {
+export function numberFiles(options: OperandOptions): string[] {
   return NUMBER_OPTIONS.map((name) => options[name]).filter((one) => typeof one === "string");
 }
 
 /** The paths of the files that the options name. */
-export function inputFiles(options: ProblemOptions) {
+export function inputFiles(options: OperandOptions) {
   const { input, filter, gradOutput, bias } = options;
   return [input, filter, gradOutput, bias, ...numberFiles(options)];
 }
@@ -190,7 +198,7 @@ export function operandFlags(op: Operation): string[] {
 }
 
 /** Refuses options that are missing or that nothing would read. */
-function checkOptions(options: ProblemOptions): void {
+function checkOptions(options: OperandOptions): void {
   const { op } = options;
   const needed: string[] = operandTensors(op).map((which) => OPTION[which]);
   const given = Object.values(OPTION).filter((name) => options[name] !== undefined);
@@ -250,7 +258,7 @@ function checkOptions(options: ProblemOptions): void {
  * @throws as {@linkcode problemOfLying}, with what may be wrong, where that is known.
  */
 function problemOfFiles(
-  options: ProblemOptions,
+  options: OperandOptions,
   files: OpenedConv["files"],
   filterLayout: FileFilterLayout,
 ): LyingProblem {

@@ -10,10 +10,10 @@ import {
   gemmShape,
   type Transpose,
 } from "../problem/gemm_problem.ts";
-import { checkGemmArithmetic } from "../problem/gemm_arithmetic.ts";
+import { checkGemmArithmetic, type GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import { parseGemm } from "../problem/gemm_suite.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import type { GemmOptions } from "./gemm_options.ts";
+import type { MatrixOptions } from "./gemm_options.ts";
 
 /** What `wgconv gemm` works on: a product, and the files its operands come from, if any. */
 export interface OpenedGemm extends Disposable {
@@ -23,6 +23,12 @@ export interface OpenedGemm extends Disposable {
   /** Shape of the result's file. */
   readonly shape: readonly number[];
 }
+
+/** The options that say what is read, and what as. */
+export type GemmFileOptions =
+  & MatrixOptions
+  & Pick<GemmArithmetic, "dtype">
+  & Partial<Pick<GemmArithmetic, "accumulate" | "outDtype">>;
 
 type FileOperand = "a" | "b" | "c" | "bias" | "residual";
 
@@ -37,11 +43,15 @@ type Epilogue = Pick<GemmProblem, "alpha" | "beta" | "bias" | "activation" | "re
 /**
  * Opens the files that the options name, without reading their data, and derives the product.
  *
+ * @param others What the caller has opened with the same options: `--as` may be of these.
  * @throws {TypeError | RangeError | SyntaxError} if options contradict each other, or shapes do.
  * @throws what {@linkcode openNpy} throws.
  */
-export async function openGemm(options: GemmOptions): Promise<OpenedGemm> {
-  if (options.size !== undefined) return madeSubject(options);
+export async function openGemm(
+  options: GemmFileOptions,
+  others: readonly TensorSource[] = [],
+): Promise<OpenedGemm> {
+  if (options.size !== undefined) return madeSubject(options, others);
   if (options.a === undefined || options.b === undefined) {
     throw new InputTypeError(
       `${DOING}: it takes --a and --b, or --size or --suite for generated data`,
@@ -69,7 +79,7 @@ export async function openGemm(options: GemmOptions): Promise<OpenedGemm> {
       files[which] = opened.use(await openNpy(path, { as: options.as }));
     }
   }
-  refuseUnusedAs(DOING, options.as, Object.values(files));
+  refuseUnusedAs(DOING, options.as, [...Object.values(files), ...others]);
   const { problem, shape, operands } = productOfFiles(options, files as OperandFiles);
   const reads = gemmOperands(problem) as FileOperand[];
   const stdin = reads.filter((which) => options[which] === "-");
@@ -84,13 +94,13 @@ export async function openGemm(options: GemmOptions): Promise<OpenedGemm> {
 }
 
 /** The paths of the files that the options name. */
-export function gemmFiles({ a, b, c, bias, residual }: GemmOptions): string[] {
+export function gemmFiles({ a, b, c, bias, residual }: MatrixOptions): string[] {
   return [a, b, c, bias, residual].filter((path) => typeof path === "string");
 }
 
 /** The product of `--size`, whose data is made. */
-function madeSubject(options: GemmOptions): OpenedGemm {
-  refuseUnusedAs(DOING, options.as, []);
+function madeSubject(options: GemmFileOptions, others: readonly TensorSource[]): OpenedGemm {
+  refuseUnusedAs(DOING, options.as, others);
   const extra = (["a", "b", "c", "bias", "residual"] as const)
     .filter((name) => typeof options[name] === "string");
   if (extra.length > 0) {
@@ -104,7 +114,7 @@ function madeSubject(options: GemmOptions): OpenedGemm {
 }
 
 /** A product of `--size` or of a suite with the batch, transposes and epilogue of the options. */
-export function withOptions(problem: GemmProblem, options: GemmOptions): GemmProblem {
+export function withOptions(problem: GemmProblem, options: GemmFileOptions): GemmProblem {
   const asked = gemmProblem({
     ...problem,
     ...defined({ batch: options.batch, transpose: options.transpose }),
@@ -127,7 +137,7 @@ function parseSize(text: string): GemmProblem {
   }
 }
 
-function epilogueOf(options: GemmOptions): Epilogue {
+function epilogueOf(options: GemmFileOptions): Epilogue {
   const { alpha, activation } = options;
   const beta = options.beta ?? (options.c === undefined ? 0 : 1);
   const bias = options.bias === undefined ? options.biasSide : options.biasSide ?? "column";
@@ -147,7 +157,7 @@ interface FileProduct {
 }
 
 /** The product of the opened files. Their batches are broadcast as `numpy.matmul` does it. */
-function productOfFiles(options: GemmOptions, files: OperandFiles): FileProduct {
+function productOfFiles(options: GemmFileOptions, files: OperandFiles): FileProduct {
   const transpose: Transpose = options.transpose ?? "nn";
   const a = matrix("A", files.a);
   const b = matrix("B", files.b);

@@ -67,34 +67,19 @@ Examples:
 
 Exit 1: an accuracy check failed. The output is still written.`;
 
-/** `wgconv gemm` and its options. */
-export function gemmOptions() {
-  const policies = ["auto", GEMV, ...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
-  return new Command("gemm")
+/** A command with the options that say which product is meant, and of which matrices. */
+export function matrixCommand(name: string) {
+  return new Command(name)
     .allowExcessArguments()
-    .description("Multiply .npy matrices; check the result and time it.")
     .optionsGroup(GROUPS.common)
     .option("--a <file>", "A, m x k (k x m if transposed)")
     .option("--b <file>", "B, k x n (n x k if transposed)")
-    .option("--output <file>", "where the result goes; - is stdout")
     .option("--size <m,n,k>", "sizes; data is generated")
-    .option(
-      "--suite <file|name>",
-      "file of products, or a built-in suite (bench --list-suites); repeatable",
-      gather,
-    )
     .option(
       "--transpose <ab>",
       `${TRANSPOSES.join(", ")}: n as above, t transposed; default nn`,
       oneOf(TRANSPOSES),
     )
-    .option(
-      "--dtype <name>",
-      `type of A and B: ${GEMM_DTYPES.join(", ")}; the other operands of i8 are i32`,
-      oneOf(GEMM_DTYPES),
-      "f32" as const,
-    )
-    .option("--json", "print JSON")
     .optionsGroup(GROUPS.problem)
     .option("--batch <n>", "number of products of --size", wholeNumber(0))
     .option("--c [file]", "C, m x n; --beta is then 1 by default")
@@ -111,7 +96,30 @@ export function gemmOptions() {
     .optionsGroup(GROUPS.data)
     .option("--fill <kind>", FILL_HELP, oneOf(FILL_KINDS))
     .option("--seed <n>", SEED_HELP, wholeNumber(0), 1)
-    .option("--as <name>", AS_HELP, oneOf(AS_DTYPES))
+    .option("--as <name>", AS_HELP, oneOf(AS_DTYPES));
+}
+
+export type MatrixOptions = ReturnType<ReturnType<typeof matrixCommand>["opts"]>;
+
+/** `wgconv gemm` and its options. */
+export function gemmOptions() {
+  const policies = ["auto", GEMV, ...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
+  return matrixCommand("gemm")
+    .description("Multiply .npy matrices; check the result and time it.")
+    .optionsGroup(GROUPS.common)
+    .option("--output <file>", "where the result goes; - is stdout")
+    .option(
+      "--suite <file|name>",
+      "file of products, or a built-in suite (bench --list-suites); repeatable",
+      gather,
+    )
+    .option(
+      "--dtype <name>",
+      `type of A and B: ${GEMM_DTYPES.join(", ")}; the other operands of i8 are i32`,
+      oneOf(GEMM_DTYPES),
+      "f32" as const,
+    )
+    .option("--json", "print JSON")
     .optionsGroup(GROUPS.types)
     .option(
       "--out-dtype <name>",

@@ -32,8 +32,8 @@ export function algorithmChoices(): string[] {
   return ["auto", ...algorithmNames()];
 }
 
-/** A command with the options that say which problem is meant and how it is to be planned. */
-export function problemCommand(name: string) {
+/** A command with the options that say which problem is meant, and of which tensors. */
+export function operandCommand(name: string) {
   return new Command(name)
     .allowExcessArguments()
     .optionsGroup(GROUPS.common)
@@ -51,19 +51,6 @@ export function problemCommand(name: string) {
       parsePadding,
     )
     .option("--layout <name>", LAYOUTS.join(", "), oneOf(LAYOUTS, LAYOUT_ALIASES), "nchw" as const)
-    .option(
-      "--dtype <name>",
-      "type of the operands: f32, f16 (sums in f32) or i8 (sums in i32; u8 files stay u8)",
-      oneOf(CONV_DTYPES),
-      "f32" as const,
-    )
-    .option(
-      "--algorithm <name>",
-      algorithmChoices().join(", "),
-      oneOf(algorithmChoices()),
-      "auto" as const,
-    )
-    .option("--json", "print JSON")
     .optionsGroup(GROUPS.problem)
     .option("--dilation <h,w>", "step between filter taps; default 1", parseSizes)
     .option("--groups <g>", "channel groups; default 1", wholeNumber(1))
@@ -88,7 +75,6 @@ export function problemCommand(name: string) {
     .option("--seed <n>", SEED_HELP, wholeNumber(0), 1)
     .option("--as <name>", AS_HELP, oneOf(AS_DTYPES))
     .optionsGroup(GROUPS.types)
-    .option("--out-dtype <name>", OUT_DTYPE_HELP, oneOf(CONV_OUT_DTYPES))
     .option(
       "--scale <x|file>",
       "factor of sums before they become i8 or u8: a number, or a file of one or K numbers",
@@ -96,19 +82,42 @@ export function problemCommand(name: string) {
     )
     .option(
       "--input-zero-point <n|file>",
-      "with --dtype i8: the value of X that means zero",
+      "of i8 and u8 operands: the value of X that means zero",
       numberOrFile,
     )
     .option(
       "--filter-zero-point <n|file>",
-      "with --dtype i8: the value of W that means zero, or a file of one or K",
+      "of i8 and u8 operands: the value of W that means zero, or a file of one or K",
       numberOrFile,
     )
     .option(
       "--output-zero-point <n|file>",
-      "with --out-dtype i8 or u8: the value of the result that means zero",
+      "of i8 and u8 results: the value of the result that means zero",
       numberOrFile,
+    );
+}
+
+export type OperandOptions = ReturnType<ReturnType<typeof operandCommand>["opts"]>;
+
+/** The same with those that say how it is to be planned. */
+export function problemCommand(name: string) {
+  return operandCommand(name)
+    .optionsGroup(GROUPS.common)
+    .option(
+      "--dtype <name>",
+      "type of the operands: f32, f16 (sums in f32) or i8 (sums in i32; u8 files stay u8)",
+      oneOf(CONV_DTYPES),
+      "f32" as const,
     )
+    .option(
+      "--algorithm <name>",
+      algorithmChoices().join(", "),
+      oneOf(algorithmChoices()),
+      "auto" as const,
+    )
+    .option("--json", "print JSON")
+    .optionsGroup(GROUPS.types)
+    .option("--out-dtype <name>", OUT_DTYPE_HELP, oneOf(CONV_OUT_DTYPES))
     .optionsGroup(GROUPS.kernel)
     .option("--exact", EXACT_HELP)
     .option("--max-workspace <bytes>", WORKSPACE_HELP, parseWorkspace)

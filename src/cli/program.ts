@@ -39,6 +39,11 @@ const COMMANDS: readonly Entry[] = [
     load: async () => (await import("./check.ts")).checkCommand(),
   },
   {
+    name: "verify",
+    summary: "check the accuracy of a result that another program computed",
+    load: async () => (await import("./verify.ts")).verifyCommand(),
+  },
+  {
     name: "compare",
     summary: "compare the accuracy and speed of two runs",
     load: async () => (await import("./compare.ts")).compareCommand(),
@@ -116,9 +121,18 @@ export async function main(args: readonly string[]): Promise<number> {
   }, debug);
 }
 
-/** The words of a command line that are no options, nor the value of the one option that may stand before a command. */
+/**
+ * The words that name a command: from the first on that is no option, nor the value of the one option that may stand before it, up to
+ * the next option.
+ */
 function commandWords(args: readonly string[]): string[] {
-  return args.filter((arg, place) => !arg.startsWith("-") && args[place - 1] !== "--color");
+  const isWord = (arg: string, place: number) =>
+    !arg.startsWith("-") && args[place - 1] !== "--color";
+  const first = args.findIndex(isWord);
+  if (first < 0) return [];
+  const words = args.slice(first);
+  const end = words.findIndex((word) => word.startsWith("-"));
+  return end < 0 ? words : words.slice(0, end);
 }
 
 /** Says what nobody caught; the same listener however often the program runs. */
@@ -162,6 +176,8 @@ async function makeProgram(loaded: (name: string) => boolean): Promise<CommandUn
     .description("Convolutions on any GPU that has Vulkan, Metal or D3D12: .npy in, .npy out.")
     .version(VERSION, "-V, --version", "print the version")
     .helpCommand("help [command...]", "show the help of a command")
+    // What follows a command is its own, also the options of one below it.
+    .enablePositionalOptions()
     .optionsGroup(GROUPS.general)
     .option("--debug", "print stack traces of errors")
     .addHelpText("after", EXAMPLES);

@@ -30,8 +30,9 @@ export function caseReport(record: CaseRecord): string {
     ["problem", printableCell(`${record.op} ${record.problem}`)],
     ["tensors", `${dtype}, ${layout}, ${made}`],
     ...(record.epilogue ? [["epilogue", record.epilogue] as [string, string]] : []),
-    ["device", record.device],
-    ["kernel", record.kernel ?? "none"],
+    ...(record.arithmetic === undefined
+      ? [["device", record.device], ["kernel", record.kernel ?? "none"]] as [string, string][]
+      : [["arithmetic", record.arithmetic]] as [string, string][]),
   ];
   if (record.workspace_bytes !== null) {
     lines.push(["workspace", formatBytes(record.workspace_bytes)]);

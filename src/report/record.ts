@@ -161,6 +161,8 @@ export interface CaseRecord {
   readonly accumulate?: string;
   /** How operands were multiplied, where not as they are: `f16x3`. */
   readonly math?: string;
+  /** Of others' results: the arithmetic that explains its errors, or comes nearest. */
+  readonly arithmetic?: string;
   /** A product has its transposes here. */
   readonly layout: string;
   /** Of convolutions. */

@@ -82,6 +82,7 @@ export const CaseSchema = v.object({
   out_dtype: text,
   accumulate: text,
   math: text,
+  arithmetic: text,
   layout: v.optional(v.string(), ""),
   filter_layout: text,
   epilogue: text,

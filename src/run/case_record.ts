@@ -35,6 +35,8 @@ export interface CaseSetup extends CaseTraits {
   readonly cache?: "hot" | "cold";
   /** `wgconv` where absent. */
   readonly provider?: string;
+  /** Of others' results: what they claim to be computed in, and what explains them. */
+  readonly claimed?: { readonly math?: string; readonly arithmetic: string };
   readonly device: string;
   /** Fill and seed of made data. */
   readonly made?: { readonly fill: string; readonly seed: number };
@@ -82,6 +84,7 @@ export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
     dtype: setup.dtype,
     ...defined({ out_dtype: outDtype, accumulate }),
     ...(plan?.arithmetic.math === undefined ? {} : { math: plan.arithmetic.math }),
+    ...setup.claimed,
     layout: setup.layout,
     ...defined({ filter_layout: filterLayout, epilogue }),
     time_ms: time ?? null,

@@ -36,7 +36,7 @@ export interface MadeData extends LossScale {
 }
 
 /** What is read of an operand's file. */
-export type OperandFile = Pick<TensorSource, "readAs" | "chunksAs">;
+export type OperandFile = Pick<TensorSource, "dtype" | "readAs" | "chunksAs">;
 
 /** Where operands come from: their files, or made. */
 export interface OperandSource extends MadeData {
@@ -97,6 +97,23 @@ export async function readOperands(subject: Subject, from: OperandSource): Promi
   }
   return operands;
 }
+
+/**
+ * The operands in memory as their files have them: in f32 where it holds their type, in f64 otherwise. Of a subject that is exact, or
+ * in f64, they are in its own types.
+ */
+export async function readWidest(subject: Subject, from: OperandSource): Promise<HostOperands> {
+  const own = subject.exact || subject.result.dtype === "f64";
+  const operands = subject.operands.map((one) => {
+    const dtype = from.files[one.role]?.dtype;
+    const narrow = dtype === undefined || NARROW.includes(dtype);
+    return own || narrow ? one : { ...one, dtype: "f64" as const };
+  });
+  return await readOperands({ ...subject, operands }, from);
+}
+
+/** Types whose values f32 holds. */
+const NARROW: readonly DType[] = ["f16", "f32", "i8", "u8", "i16", "u16", "bool"];
 
 /** The operands as streams of chunks; made ones whole. */
 export function chunkedOperands(subject: Subject, from: OperandSource): PlanOperands {

@@ -12,6 +12,10 @@ export interface ClaimedCase {
   readonly problem?: ConvProblem | undefined;
   /** Whether operands are held in f64, and kernels of f32 round them. */
   readonly wide: boolean;
+  /** Products of an output. */
+  readonly length: number;
+  /** Whether anything is added to sums. */
+  readonly added: boolean;
   /** In what the result's file has it, where that is coarser than f32. */
   readonly results?: "f16" | "bf16" | undefined;
 }
@@ -32,8 +36,13 @@ const ORDERS: readonly Way[] = [
   ...[4, 16, 64, 256].map((chain) => ({ name: `sums of ${chain}`, arithmetic: { chain } })),
   { name: "sums of 32 in segments of 512", arithmetic: { chain: 32, segment: 512 } },
 ];
+/** Of operands that are rounded, whose errors are larger than those of sums: few orders show all there is to see. */
+const ROUNDED_ORDERS: readonly Way[] = [...ORDERS.slice(0, 3), {
+  name: "sums of 32",
+  arithmetic: { chain: 32 },
+}];
 /** Matrix units, which cut sums off; those that add few products at once err most. */
-const UNITS: readonly Way[] = [4, 8, 16].map((unit) => ({
+const UNITS: readonly Way[] = [4, 16].map((unit) => ({
   name: `matrix units of ${unit}`,
   arithmetic: { unit },
 }));
@@ -85,7 +94,9 @@ export function parseClaims(text: string, of: ClaimedCase): readonly Claim[] {
 }
 
 function claimOf(name: string, of: ClaimedCase): Claim {
-  const ways = waysOf(name, of);
+  const ways = waysOf(name, of).filter(({ arithmetic: { begin, chain = 1 } }) =>
+    (begin === undefined || of.added) && (chain === 1 || chain < of.length)
+  );
   return { name, ways: ways.map((way) => ({ ...way, name: `${name}, ${way.name}` })) };
 }
 
@@ -123,8 +134,9 @@ function waysOf(name: string, of: ClaimedCase): readonly Way[] {
       return all(winogradTiles(algorithm, of.problem), { ...said, ...transformed, sums: "f32" });
     }
     const orders = [
-      ...(sums.includes("f32") ? ORDERS.map(withSums) : []),
-      ...(sums.includes("f32") && kind !== undefined ? UNITS : []),
+      ...(sums.includes("f32")
+        ? (kind === undefined ? ORDERS : [...ROUNDED_ORDERS, ...UNITS]).map(withSums)
+        : []),
       ...(sums.includes("f16") ? HALF_ORDERS : []),
     ];
     const cut = kind === "tf32-truncated" ? " of operands cut off" : "";

@@ -4,7 +4,7 @@ import { type ClaimedCase, parseClaims } from "./claims.ts";
 
 const CASE: ClaimedCase = {
   exact: false,
-  wide: false,
+  ...{ wide: false, added: true, length: 1000 },
   problem: parseDescriptor("mb1ic4ih8oc4kh3ph1"),
 };
 
@@ -21,8 +21,8 @@ Deno.test("a claim says what operands, sums and results are rounded to", () => {
   assert.deepEqual(values("f32", "operands", { wide: true }), ["f32"]);
   assert.deepEqual(values("tf32", "operands"), ["tf32", "tf32-truncated"]);
   assert.deepEqual(values("bf16", "results"), ["bf16"]);
-  assert.deepEqual(values("f16", "sums"), ["f32", undefined, "f16"]);
-  assert.deepEqual(values("f16-f32", "sums"), ["f32", undefined]);
+  assert.deepEqual(values("f16", "sums"), ["f32", "f16"]);
+  assert.deepEqual(values("f16-f32", "sums"), ["f32"]);
   assert.deepEqual(values("f16-f32", "results"), [undefined]);
   assert.deepEqual(values("bf16-f32-bf16", "results"), ["bf16"]);
   assert.deepEqual(values("f32", "results", { results: "f16" }), ["f16"]);
@@ -42,6 +42,14 @@ Deno.test("a claim names Winograd's tiles, of any element type, and f32-any has 
   const gradient = parseDescriptor("mb1ic4ih8oc4kh3ph1", "bwd-filter");
   assert.deepEqual(tiles({ problem: gradient }).map(({ r }) => r), [6, 6, 4, 4, 2, 2]);
   assert.deepEqual(tiles({ problem: parseDescriptor("mb1ic4ih9oc4kh3sh2") }), []);
+});
+
+Deno.test("orders that are no others for a case are left out", () => {
+  const names = (more: Partial<ClaimedCase>) => ways("f32", more).map(({ name }) => name).join();
+  assert.match(names({}), /on what is added.*sums of 256/);
+  assert.doesNotMatch(names({ added: false }), /added/);
+  assert.doesNotMatch(names({ length: 64 }), /sums of 64|256/);
+  assert.match(names({ length: 1 }), /^f32, one sum,/);
 });
 
 Deno.test("auto tries the finest arithmetic first", () => {

@@ -4,10 +4,14 @@ import { parseDescriptor } from "../problem/descriptor.ts";
 import { caseChecks } from "../run/case_checks.ts";
 import type { Checked } from "../run/check.ts";
 import type { HostData, HostOperands, Subject } from "../run/subject.ts";
+import type { Way } from "./claimed_tiles.ts";
 import { type Claim, type ClaimedCase, parseClaims } from "./claims.ts";
 
 /** What errors that `auto` ascribes to an arithmetic are of its usual ones, at least. */
 const USUAL_SHARE = 0.1;
+
+/** Errors of so many times their limit are of no other order of the same sums. */
+const HOPELESS = 30;
 
 /** How a result is verified. */
 export interface VerifyOptions {
@@ -47,11 +51,12 @@ export async function verifySubject(
     false,
   );
   const tried = new Set<string>();
+  const hopeless = new Set<string>();
   let nearest: Verified | undefined;
   for (const [at, { name, ways }] of claims.entries()) {
     for (const way of ways) {
       const key = JSON.stringify(way.arithmetic);
-      if (tried.has(key)) continue;
+      if (tried.has(key) || hopeless.has(orderless(way))) continue;
       tried.add(key);
       const checked = await checks.check({ result, arithmetic: way.arithmetic });
       const verified = { ...checked, arithmetic: way.name };
@@ -59,6 +64,9 @@ export async function verifySubject(
         if (at === 0) return verified;
         // What is coarser yet explains it no better.
         return explains(checked) ? explained(verified, name, claims) : nearest!;
+      }
+      if (Number.isFinite(shareOf(verified)) && shareOf(verified) > HOPELESS) {
+        hopeless.add(orderless(way));
       }
       // Of `auto` what the finest arithmetic allows is said.
       if (at > 0) continue;
@@ -70,16 +78,19 @@ export async function verifySubject(
 
 /** What the ways of a claim depend on. */
 function claimedCase(
-  { exact, traits }: Subject,
+  subject: Subject,
   operands: HostOperands,
   results: VerifyOptions["results"],
 ): ClaimedCase {
+  const { exact, traits, length } = subject;
   return {
     exact,
     results,
     problem: traits.op === "gemm"
       ? undefined
       : parseDescriptor(traits.problem, traits.op as ConvProblem["op"]),
+    length,
+    added: subject.operands.some(({ role }) => role === "bias" || role === "c"),
     wide: Object.values(operands).some((data) => data instanceof Float64Array),
   };
 }
@@ -97,6 +108,13 @@ function explained(verified: Verified, name: string, claims: readonly Claim[]): 
   const said = `errors are those of ${name}, not of ${finer.map((claim) => claim.name).join(", ")}`;
   const message = [...(verified.message === undefined ? [] : [verified.message]), said].join("; ");
   return { ...verified, message };
+}
+
+/** What ways have in common that differ in the order of sums alone. */
+function orderless(
+  { arithmetic: { operands, sums, tiles, transformed, results, math } }: Way,
+): string {
+  return JSON.stringify({ operands, sums, tiles, transformed, results, math });
 }
 
 /** The largest figure as a share of its limit, infinite where there is no number. */

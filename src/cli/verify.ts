@@ -1,0 +1,94 @@
+import { EXIT, InputTypeError } from "../errors.ts";
+import { openNpy, type TensorSource } from "../npy/mod.ts";
+import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
+import { type CaseRecord, isUnproved } from "../report/record.ts";
+import { convSubject } from "../run/conv_subject.ts";
+import { gemmSubject } from "../run/gemm_subject.ts";
+import { defaultFill } from "../run/operands.ts";
+import { inputFiles, openConv, operandFlags } from "./conv_files.ts";
+import { commandWrites } from "./failure.ts";
+import { gemmFiles, openGemm } from "./gemm_files.ts";
+import { proveOutputs } from "./outputs.ts";
+import { printCase } from "./print_case.ts";
+import { openRecords } from "./record_stream.ts";
+import { refuseWords } from "./values.ts";
+import { convResultSource, openAs, productSource, verifyFiles } from "./verify_files.ts";
+import { type ClaimOptions, verifyGemmOptions, verifyOptions } from "./verify_options.ts";
+
+const DOING = "Cannot verify";
+
+/** `wgconv verify`: a result of another program, checked. */
+export function verifyCommand() {
+  return verifyOptions()
+    // Options behind `gemm` are its own.
+    .enablePositionalOptions()
+    .helpCommand(false)
+    .addCommand(verifyGemmCommand())
+    .action(async (options, command) => {
+      refuseWords(DOING, command.args, operandFlags(options.op));
+      await conclude(inputFiles(options), options, async (output) => {
+        using opened = await openAs(
+          (dtype) => openConv({ ...options, dtype: dtype === "i8" ? "i8" : "f32" }, [output]),
+          { output, claim: options.arithmetic, inputs: inputFiles(options) },
+        );
+        const dtype = opened.dtype === "i8" ? "i8" : "f32";
+        const stored = ["i8", "u8"].includes(output.dtype)
+          ? output.dtype as "i8" | "u8"
+          : undefined;
+        const subject = convSubject({
+          ...opened,
+          dtype,
+          outDtype: dtype === "i8" ? stored : undefined,
+        });
+        const { files, form } = opened;
+        const { fill = defaultFill(dtype), seed } = options;
+        const result = convResultSource(output, subject, form);
+        return await verifyFiles(subject, { files, fill, seed }, { output, result }, options);
+      });
+    });
+}
+
+function verifyGemmCommand() {
+  return verifyGemmOptions().action(async (options, command) => {
+    refuseWords(DOING, command.args, ["--a", "--b", "--output"]);
+    await conclude(gemmFiles(options), options, async (output) => {
+      using opened = await openAs(
+        (dtype) => openGemm({ ...options, dtype }, [output]),
+        { output, claim: options.arithmetic, inputs: gemmFiles(options), products: true },
+      );
+      const { dtype, files, problem, shape } = opened;
+      const subject = gemmSubject(problem, { dtype });
+      const { fill = defaultFill(dtype), seed } = options;
+      const result = productSource(output, subject, shape);
+      return await verifyFiles(subject, { files, fill, seed }, { output, result }, options);
+    });
+  });
+}
+
+/** Opens the result, verifies it, prints and keeps the record, and ends with its exit code. */
+async function conclude(
+  inputs: readonly (string | undefined)[],
+  options: ClaimOptions,
+  verify: (output: TensorSource) => Promise<CaseRecord>,
+): Promise<void> {
+  const { output: path, as, jsonl, seed, json } = options;
+  if (path === undefined) {
+    throw new InputTypeError(`${DOING}: --output names no file, expected the result to check`);
+  }
+  if (path === "-" && inputs.includes("-")) {
+    throw new InputTypeError(`${DOING}: only one file can come from stdin`);
+  }
+  const writes = commandWrites();
+  await proveOutputs([{ option: "--jsonl", path: jsonl, kind: "records" }], {
+    inputs: [...inputs, path],
+  });
+  using output = await openNpy(path, { as });
+  using records = openRecords(jsonl, writes, { resume: jsonl !== "-" });
+  const record = await verify(output);
+  if (jsonl !== undefined && records.previous === undefined) {
+    records.write(environmentRecord(CPU_DEVICE, seed));
+  }
+  records.write(record);
+  printCase(record, { json, output: jsonl === "-" ? "-" : undefined });
+  writes.conclude(isUnproved(record) ? EXIT.accuracy : EXIT.ok);
+}

@@ -1,0 +1,152 @@
+/** Operands and results of other programs, as they are verified. */
+import { defined } from "../defined.ts";
+import { InputTypeError } from "../errors.ts";
+import { fileDType, type TensorSource } from "../npy/mod.ts";
+import { permutedSource, reshapedSource } from "../npy/views.ts";
+import type { CaseRecord } from "../report/record.ts";
+import { caseRecord } from "../run/case_record.ts";
+import { type OperandSource, readWidest } from "../run/operands.ts";
+import type { HostData, Subject } from "../run/subject.ts";
+import type { DType } from "../tensor/dtype.ts";
+import { claimDtype } from "../verify/claims.ts";
+import { verifySubject } from "../verify/verify.ts";
+import { progress } from "./output.ts";
+import { formShape, type ResultForm } from "./result_form.ts";
+import type { ClaimOptions } from "./verify_options.ts";
+
+const DOING = "Cannot verify";
+
+/** In what a subject is made: others than these are rounded on the way. */
+type SubjectDType = "f32" | "f64" | "i8";
+
+type Files = { readonly [role: string]: TensorSource | undefined };
+
+/** How it is found out what operands are opened as. */
+interface Opening {
+  readonly output: TensorSource;
+  readonly claim: string;
+  readonly inputs: readonly (string | undefined)[];
+  /** Whether they are a product's, which has a reference of its own for f64. */
+  readonly products?: boolean;
+}
+
+/**
+ * Opens operands as what the claim says they are. Of `auto` they are i8 where they are bytes and the result is of whole numbers,
+ * and f64 where a product and its operands are; what comes from stdin, which is opened once, is f32.
+ */
+export async function openAs<T extends Disposable & { readonly files: Files }>(
+  open: (dtype: SubjectDType) => Promise<T>,
+  { output, claim, inputs, products = false }: Opening,
+): Promise<T & { readonly dtype: SubjectDType }> {
+  const named = claimDtype(claim.trim());
+  const said = named === "f64" && !products ? "f32" : named;
+  const opened = await open(said);
+  const types = Object.values(opened.files).flatMap((file) => file === undefined ? [] : file.dtype);
+  const isByte = (dtype: DType) => dtype === "i8" || dtype === "u8";
+  const found = claim.trim() !== "auto" || inputs.includes("-") || types.length < 2
+    ? said
+    : isWhole(output.dtype) && types.slice(0, 2).every(isByte)
+    ? "i8"
+    : products && [output.dtype, ...types].every((dtype) => dtype === "f64")
+    ? "f64"
+    : said;
+  if (found === said) return { ...opened, dtype: said };
+  opened[Symbol.dispose]();
+  return { ...await open(found), dtype: found };
+}
+
+function isWhole(dtype: string): boolean {
+  return /^[iu]/.test(dtype);
+}
+
+/**
+ * The result of a convolution as the subject has it, of a file that lies as `conv` would write it, or with a batch of one.
+ *
+ * @throws {TypeError} where its shape is another.
+ */
+export function convResultSource(
+  output: TensorSource,
+  { result: { shape } }: Subject,
+  form: ResultForm,
+): TensorSource {
+  const { dropped, axes } = form;
+  if (dropped !== undefined && isShape(output, shape)) return output;
+  expectShape(output, formShape(form, shape));
+  if (dropped !== undefined) return reshapedSource(output, shape);
+  return axes === undefined ? output : permutedSource(output, shape.map((_, i) => axes.indexOf(i)));
+}
+
+/**
+ * The result of a product, whose batch may be of several axes.
+ *
+ * @throws {TypeError} where its shape is another.
+ */
+export function productSource(
+  output: TensorSource,
+  { result }: Subject,
+  shape: readonly number[],
+): TensorSource {
+  expectShape(output, shape);
+  return reshapedSource(output, result.shape);
+}
+
+function isShape({ shape: own }: TensorSource, shape: readonly number[]): boolean {
+  return own.length === shape.length && own.every((size, axis) => size === shape[axis]);
+}
+
+function expectShape(output: TensorSource, shape: readonly number[]): void {
+  if (isShape(output, shape)) return;
+  throw new InputTypeError(
+    `${DOING}: ${output.path} has shape [${output.shape.join(", ")}], the result of these ` +
+      `operands has [${shape.join(", ")}]`,
+  );
+}
+
+/** Reads operands and result, and makes the record of what the gate says. */
+export async function verifyFiles(
+  subject: Subject,
+  source: OperandSource,
+  { output, result }: { readonly output: TensorSource; readonly result: TensorSource },
+  { arithmetic, provider }: ClaimOptions,
+): Promise<CaseRecord> {
+  const { seed, fill, files } = source;
+  const stored = fileDType(output);
+  if (subject.exact && !isWhole(stored)) {
+    throw new InputTypeError(
+      `${DOING}: ${output.path} is ${stored}, sums of i8 are whole numbers, as of i32`,
+    );
+  }
+  const narrow = stored === "f16" || stored === "bf16" || stored === "f32";
+  const data = await result.readAs(
+    subject.exact ? subject.result.dtype : narrow ? "f32" : "f64",
+  );
+  const shown = progress();
+  try {
+    const { arithmetic: explained, ...checked } = await verifySubject(
+      subject,
+      await readWidest(subject, source),
+      data.data as HostData,
+      {
+        arithmetic,
+        seed,
+        results: stored === "f16" || stored === "bf16" ? stored : undefined,
+        onProgress: (fraction) => shown.update(`checking ${(100 * fraction).toFixed(0)} %`),
+      },
+    );
+    const given = Object.values(files).find((file) => file !== undefined);
+    const dtype = given === undefined ? subject.traits.dtype : fileDType(given);
+    const setup = {
+      ...subject.traits,
+      ...{ algorithm: "other", device: "", provider, dtype },
+      ...defined({ outDtype: stored === dtype ? undefined : stored }),
+      ...(given === undefined ? { made: { fill, seed } } : {}),
+      claimed: {
+        ...(["auto", dtype].includes(arithmetic) ? {} : { math: arithmetic }),
+        arithmetic: explained,
+      },
+    };
+    return caseRecord(setup, checked);
+  } finally {
+    shown.done();
+  }
+}

@@ -1,0 +1,75 @@
+import type { Command } from "#cli-types";
+import { CLAIM_HELP } from "../verify/claims.ts";
+import { GROUPS } from "./help_groups.ts";
+import { matrixCommand } from "./gemm_options.ts";
+import { operandCommand } from "./problem_options.ts";
+
+const EXAMPLES = `
+The result of any program is read from --output and judged as wgconv's own results are: by an FP64 reference of
+the files' values, and by the errors that its arithmetic typically makes on this data. No GPU is used.
+--arithmetic says what the kernel claims. The result passes if one of the usual orders of summation explains it.
+  f32       f32 sums. f32-any: Winograd up to F(6x6,3x3), too
+  tf32      operands rounded or cut off to TF32, f32 sums
+  f16-f32   operands in f16, f32 sums; so bf16-f32. The file's type says how results are stored
+  f16       f16 results, sums in f32 or f16; bf16: bf16 results, f32 sums. f16-f32-f16 says all three
+  auto      finds the finest arithmetic that explains the result, and says which it is
+Shapes, layouts and types of files are those of wgconv conv; wgconv verify gemm takes products.
+
+Examples:
+  wgconv verify --input x.npy --filter w.npy --padding 1 --output y.npy --arithmetic f32
+  wgconv verify --op bwd-filter --input x.npz:x --grad-output x.npz:dy --output x.npz:dw --arithmetic tf32
+  wgconv verify gemm --a a.npy --b b.npy --output y.npy --arithmetic bf16
+
+Exit 1: the result failed, or nothing could be said of it.`;
+
+const GEMM_EXAMPLES = `
+As wgconv verify, of a matrix product; operands are those of wgconv gemm.
+
+Examples:
+  wgconv verify gemm --a a.npy --b b.npy --output y.npy --arithmetic f16-f32
+  wgconv verify gemm --a x.npy --b w.npy --transpose nt --bias b.npy --activation gelu --output y.npy
+
+Exit 1: the result failed, or nothing could be said of it.`;
+
+/** `wgconv verify` and its options. */
+export function verifyOptions() {
+  return claimOptions(operandCommand("verify"))
+    .description("Check the accuracy of a result that another program computed.")
+    .addHelpText("after", EXAMPLES);
+}
+
+/** `wgconv verify gemm` and its options. */
+export function verifyGemmOptions() {
+  return claimOptions(matrixCommand("gemm"))
+    .description("Check the accuracy of a matrix product that another program computed.")
+    .addHelpText("after", GEMM_EXAMPLES);
+}
+
+/** Adds what verifying takes beside operands. */
+function claimOptions<
+  Args extends unknown[],
+  Opts extends Record<string, unknown>,
+  Globals extends Record<string, unknown>,
+>(
+  command: Command<Args, Opts, Globals>,
+) {
+  return command
+    .optionsGroup(GROUPS.common)
+    .option("--output <file>", "the result to check")
+    .option("--arithmetic <claim>", `what it is computed in: ${CLAIM_HELP}`, "auto")
+    .option("--json", "print JSON")
+    .optionsGroup(GROUPS.table)
+    .option("--provider <tag>", "name of the kernel in records and reports", "other")
+    .option("--jsonl <file>", "append a record to this file");
+}
+
+/** What {@linkcode claimOptions} adds. */
+export interface ClaimOptions {
+  readonly output?: string | undefined;
+  readonly arithmetic: string;
+  readonly json?: boolean | undefined;
+  readonly provider: string;
+  readonly jsonl?: string | undefined;
+  readonly seed: number;
+  readonly as?: "bf16" | undefined;
+}
