@@ -5,12 +5,7 @@
 var<workgroup> lane_sums: array<<%= it.type %>, 256>;
 var<workgroup> lane_losts: array<<%= it.type %>, 256>;
 
-@compute @workgroup_size(256)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
+<%= it.main %>
   let id = workgroup.x + workgroup.y * grid.x;
   let segment = id / <%= it.blocks %>;
   if (segment >= <%= it.segments %>) { return; }

@@ -8,12 +8,7 @@ var<workgroup> sums: array<array<f32, <%= it.sharedThreads %>>, <%= it.shared[0]
 <% } -%>
 <%= it.functions %>
 
-@compute @workgroup_size(<%= it.threads %>)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
+<%= it.main %>
   let id = workgroup.x + workgroup.y * grid.x;
 <%= it.threadPlace %>
 <% if (it.tile !== '') { -%>

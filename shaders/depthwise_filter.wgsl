@@ -38,12 +38,7 @@ fn fold(first: u32, t: u32, channel_block: u32, outer_tap: u32, run_tap: u32, se
   workgroupBarrier();
 }
 
-@compute @workgroup_size(<%= it.threads %>)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
+<%= it.main %>
   let id = workgroup.x + workgroup.y * grid.x;
   if (id >= <%= it.workgroups %>) { return; }
 <%= it.place %>

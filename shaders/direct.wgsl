@@ -2,12 +2,7 @@
 <%= it.declarations %>
 <%= it.functions %>
 
-@compute @workgroup_size(64)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
+<%= it.main %>
   let id = (workgroup.x + workgroup.y * grid.x) * 64u + t;
   if (id >= <%= it.count %> * <%= it.splits %>) { return; }
   let i = id % <%= it.count %>;

@@ -5,12 +5,7 @@
 var<workgroup> sums: array<array<<%= it.type %>, <%= it.threads %>>, <%= it.together %>>;
 <% } -%>
 
-@compute @workgroup_size(<%= it.threads %>)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
+<%= it.main %>
   let id = workgroup.x + workgroup.y * grid.x;
   let tile = id % <%= it.tiles %>;
   let split = id / <%= it.tiles %> % <%= it.splits %>;

@@ -1,12 +1,7 @@
 // <%= it.name %>: images in window order, as [images][group][outer place][width][outer tap][channel].
 <%= it.declarations %>
 
-@compute @workgroup_size(256)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
+<%= it.main %>
   let first = (workgroup.x + workgroup.y * grid.x) * <%= 256 * it.dealt %>u + t;
   // All loads before the first store, so that they travel together.
 <% for (let i = 0; i < it.dealt; i++) { -%>

@@ -4,12 +4,7 @@
 
 var<workgroup> tile: array<<%= it.type %>, <%= it.stage.elements %>>;
 
-@compute @workgroup_size(256)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
+<%= it.main %>
   let id = workgroup.x + workgroup.y * grid.x;
   if (id >= <%= it.workgroups %>) { return; }
   var rest = id;

@@ -11,12 +11,7 @@ var<workgroup> lane_losts: array<<%= it.type %>, 256>;
 <% } -%>
 <% } -%>
 
-@compute @workgroup_size(256)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
+<%= it.main %>
 <% if (it.lanes > 1) { -%>
   let lane = t / <%= it.across %>u;
   let i = (workgroup.x + workgroup.y * grid.x) * <%= it.across %>u + t % <%= it.across %>u;

@@ -1,11 +1,9 @@
+// <%= it.name %>: transforms a filter for the slice loop.
+<%= it.declarations %>
+<%= it.functions %>
 var<workgroup> squares: array<array<array<f32, 17>, 16>, <%= it.together %>>;
 
-@compute @workgroup_size(256)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
+<%= it.main %>
   let id = workgroup.x + workgroup.y * grid.x;
   if (id >= <%= it.count %>) { return; }
   let first_place = (id % <%= it.placeTiles %>) * 16u;
@@ -53,7 +51,7 @@ fn main(
 <% }) -%>
   workgroupBarrier();
 <% some.forEach((_, i) => { -%>
-  if (stored) { <%= it.store(first + i) %> }
+  if (stored) { <%= it.stores[first + i] %> }
 <% }) -%>
   workgroupBarrier();
 <% } -%>

@@ -1,6 +1,7 @@
 // <%= it.name %>: an operand in f32 as two halves each, <%= it.depthInner ? '[batch][place][depth] with the depth' : '[batch][depth][place] with both' %> padded: of every <%= it.unitDepth %> of its depth
 // the high halves, then what they leave. Counts what is small and large of each place.
 <%= it.declarations %>
+<%= it.functions %>
 
 var<workgroup> tile: array<array<f32, 65>, 64>;
 var<workgroup> factors: array<f32, 64>;
@@ -31,12 +32,7 @@ fn halves4(x: vec4f) -> vec2u {
   return bitcast<vec2u>(vec4<f16>(x));
 }
 
-@compute @workgroup_size(256)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
+<%= it.main %>
   let id = workgroup.x + workgroup.y * grid.x;
   if (id >= <%= it.workgroups %>) { return; }
 <% if (it.clear !== '') { -%>

@@ -20,12 +20,7 @@ fn size_of(bits: <%= it.bits %>) -> <%= it.bits %> {
   return bits & <%= it.bits %>(0x7fffffffu);
 }
 
-@compute @workgroup_size(256)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
+<%= it.main %>
   let id = workgroup.x + workgroup.y * grid.x;
   if (id >= <%= it.workgroups %>) { return; }
   let first = id % <%= it.portions %> * <%= it.portion %>u;

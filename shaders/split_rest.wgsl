@@ -7,12 +7,7 @@ var<workgroup> all: u32;
 var<workgroup> listed: array<u32, <%= 32 * it.wordsEach %>>;
 var<workgroup> shares: array<f32, <%= it.threads %>>;
 
-@compute @workgroup_size(<%= it.threads %>)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
+<%= it.main %>
   let id = workgroup.x + workgroup.y * grid.x;
   if (id >= <%= it.workgroups %>) { return; }
   if (t == 0u) { atomicStore(&count, 0u); }

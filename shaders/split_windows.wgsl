@@ -1,14 +1,7 @@
 // <%= it.name %>: the marks of a result's place: its image's largest value, and what is small and large of all that its taps meet.
 <%= it.declarations %>
 
-@compute @workgroup_size(256)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
-  let i = (workgroup.x + workgroup.y * grid.x) * 256u + t;
-  if (i >= <%= it.count %>) { return; }
+<%= it.begin %>
 <%= it.coordinates %>
   var few = 0u;
   var said = 0u;

@@ -2,16 +2,7 @@
 
 <%= it.declarations %>
 
-@compute @workgroup_size(<%= it.threads %>)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-<% if (it.subgroups) { -%>
-  @builtin(subgroup_id) subgroup: u32,
-  @builtin(subgroup_invocation_id) lane: u32,
-<% } -%>
-) {
+<%= it.main %>
   let id = workgroup.x + workgroup.y * grid.x;
   if (id >= <%= it.workgroups %>) { return; }
 <%= it.workgroup %>

@@ -2,12 +2,7 @@
 <%= it.declarations %>
 <%= it.functions %>
 
-@compute @workgroup_size(<%= it.size %>)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
+<%= it.main %>
   let first = (workgroup.x + workgroup.y * grid.x) * <%= it.size %>u;
   if (first >= <%= it.threads %>) { return; }
 <%= it.body %>

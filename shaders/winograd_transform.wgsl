@@ -1,12 +1,7 @@
 // <%= it.name %>: one thread a patch; its transform goes to <%= it.matrices %> matrices, one a product.
 <%= it.declarations %>
 
-@compute @workgroup_size(<%= it.size %>)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
+<%= it.main %>
 <% if (it.split) { -%>
   // All threads of a subgroup shuffle.
   let i = (workgroup.x + workgroup.y * grid.x) * <%= it.size %>u + t;

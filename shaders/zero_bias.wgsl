@@ -3,12 +3,7 @@
 
 var<workgroup> total: atomic<i32>;
 
-@compute @workgroup_size(<%= it.threads %>)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
+<%= it.main %>
   let row = workgroup.x + workgroup.y * grid.x;
   var sum = 0i;
   if (row < <%= it.rows %>) {

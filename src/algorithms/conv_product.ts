@@ -4,11 +4,7 @@ import { classEdges, classOutput, type ClassStore, classStore } from "../kernels
 import { type EpilogueFactory, epilogueTrait } from "../kernels/epilogue.ts";
 import type { TileLoader } from "../kernels/loader.ts";
 import { ringColumn } from "../kernels/loaders/rings.ts";
-import {
-  mainLoopKernel,
-  mainLoopMultiplications,
-  mainLoopWorkgroups,
-} from "../kernels/main_loop.ts";
+import { mainLoopKernel, mainLoopMultiplications } from "../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
 import { type ModuleBuilder, type SizeMode, splitTrait } from "../kernels/module.ts";
@@ -19,15 +15,14 @@ import {
   type OutputVector,
   outputVector,
 } from "../kernels/output.ts";
-import {
-  packedElements,
-  type PackShape,
-  packStridedKernel,
-  packWorkgroups,
-} from "../kernels/pack_strided.ts";
+import { packedElements, type PackShape, packStridedKernel } from "../kernels/pack.ts";
 import type { TilePolicy } from "../kernels/policy.ts";
-import type { LinearPlaces, ResultPlaces } from "../kernels/result_places.ts";
-import { type TilePartials, tilePartialsOutput } from "../kernels/tile_partials.ts";
+import {
+  type LinearPlaces,
+  type ResultPlaces,
+  type TilePartials,
+  tilePartialsOutput,
+} from "../kernels/reduce.ts";
 import type { UnevenRows } from "../kernels/tile_scheduler.ts";
 import { pass } from "./passes.ts";
 import type { DeviceLimits, Pass } from "./plan.ts";
@@ -193,7 +188,6 @@ export function productPass(
     }${target.begin === undefined ? "" : "_chunk"}${epilogueTrait(epilogue)}${
       splitTrait(...[...product.operands, target.buffer].map((buffer) => buffers.split(buffer)))
     }`,
-    product.mode,
     module,
     shape,
     policy,
@@ -209,11 +203,10 @@ export function productPass(
       ...(partials && { partials }),
     },
   );
-  const workgroups = mainLoopWorkgroups(shape, policy);
   const multiplications = depthOfValue({ storage: product.a.value ?? "f32" }) *
     mainLoopMultiplications(shape, policy, product.mode, variant);
   const places = { ...product.places, result: target.buffer, partials: streamed?.buffer };
-  return pass(kernel, buffers, places, workgroups, limits, multiplications);
+  return pass(kernel, buffers, places, limits, multiplications);
 }
 
 /** The pass that packs a filter or matrix for a product; none where there is nothing to pack. */
@@ -233,5 +226,5 @@ export function packFilterPass(
     buffers.split(at.packed),
     element,
   );
-  return [pass(kernel, buffers, at, packWorkgroups(shape, element), limits)];
+  return [pass(kernel, buffers, at, limits)];
 }

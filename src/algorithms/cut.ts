@@ -1,11 +1,10 @@
 import { mainLoopWorkgroups, stepIterations, variantPolicy } from "../kernels/main_loop.ts";
-import { collectsAhead } from "../kernels/loop/matrix_memory.ts";
-import { unitSchedule } from "../kernels/unit_schedule.ts";
+import { collectsAhead } from "../kernels/loop/matrix_tile.ts";
+import { stepsPerSplit, unitSchedule } from "../kernels/tile_scheduler.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
 import { TILE_POLICIES, type TilePolicy } from "../kernels/policy.ts";
 import type { SizeMode } from "../kernels/module.ts";
-import { stepsPerSplit } from "../kernels/tile_scheduler.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Balance } from "./balance.ts";
 import { deviceOf } from "./device/h200.ts";

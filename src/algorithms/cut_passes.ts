@@ -3,7 +3,7 @@ import { type EpilogueFactory, NO_STEPS } from "../kernels/epilogue.ts";
 import { mainLoopWorkgroups } from "../kernels/main_loop.ts";
 import { fullVariant } from "../kernels/main_loop_variant.ts";
 import type { ModuleBuilder, SizeMode } from "../kernels/module.ts";
-import type { TilePartials } from "../kernels/tile_partials.ts";
+import type { TilePartials } from "../kernels/reduce.ts";
 import { convEpilogue } from "./conv_epilogue.ts";
 import {
   type ConvProduct,

@@ -1,13 +1,12 @@
 /** How convolutions of u8 operands, or with zero points, become plain ones of i8. */
 import type { SizeMode } from "../kernels/module.ts";
 import {
+  finishSumsKernel,
   signedBytes,
   signedBytesKernel,
   type SignedBytesShape,
-  signedBytesWorkgroups,
-} from "../kernels/signed_bytes.ts";
-import { zeroBiasKernel } from "../kernels/zero_bias.ts";
-import { zeroSumsKernel, zeroSumsWorkgroups } from "../kernels/zero_sums.ts";
+  zeroBiasKernel,
+} from "../kernels/bytes.ts";
 import { elementsOf } from "../elements/elements.ts";
 import { accumulationLength, type ConvProblem, tensorShape } from "../problem/conv_problem.ts";
 import type { ByteDType } from "../problem/integer_operands.ts";
@@ -227,7 +226,7 @@ function signedPass(
   if (shape === undefined || signedBytes(shape) === 0) return [];
   const splits = [buffers.split(unsigned), buffers.split(signed)] as const;
   const kernel = signedBytesKernel(shape, mode, ...splits);
-  return [pass(kernel, buffers, { unsigned, signed }, signedBytesWorkgroups(shape), limits)];
+  return [pass(kernel, buffers, { unsigned, signed }, limits)];
 }
 
 function zeroBiasPass(
@@ -248,7 +247,7 @@ function zeroBiasPass(
     zeroPoint: inputZero,
   };
   const kernel = zeroBiasKernel(shape, mode, bias !== undefined, buffers.split(filter));
-  return pass(kernel, buffers, { filter, bias, zero_bias: zeroBias }, problem.outChannels, limits);
+  return pass(kernel, buffers, { filter, bias, zero_bias: zeroBias }, limits);
 }
 
 function zeroSumsPass(
@@ -264,13 +263,11 @@ function zeroSumsPass(
   const { problem, epilogue, limits } = request;
   const stored = elementsOf(request).result === "i8" ? "i8" : "i32";
   const shape = {
-    places: resultElements(problem) / problem.outChannels,
+    elements: resultElements(problem),
     channels: problem.outChannels,
-    groups: problem.groups,
-    zeroPoint: filterZero,
-    offset: filterOffset,
+    zeros: { groups: problem.groups, point: filterZero, offset: filterOffset },
   };
-  const kernel = zeroSumsKernel(
+  const kernel = finishSumsKernel(
     shape,
     mode,
     // The bias is in the sums.
@@ -278,7 +275,7 @@ function zeroSumsPass(
     { sums: buffers.split(places.sums), result: buffers.split(places.result) },
     stored,
   );
-  return pass(kernel, buffers, places, zeroSumsWorkgroups(shape, stored), limits);
+  return pass(kernel, buffers, places, limits);
 }
 
 function notesOf({ input, filter, biased, corrected, inputZero }: Signed): string[] {

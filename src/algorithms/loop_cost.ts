@@ -10,7 +10,7 @@ import {
   vectorSide,
 } from "../kernels/loader.ts";
 import { mainLoopBytes } from "../kernels/main_loop.ts";
-import { unitSchedule } from "../kernels/unit_schedule.ts";
+import { unitSchedule } from "../kernels/tile_scheduler.ts";
 import { unitScalar } from "../kernels/matrix_units.ts";
 import { type MatrixTile, policyThreads, type TilePolicy } from "../kernels/policy.ts";
 import {

@@ -2,30 +2,25 @@ import { foldGrid, type SizedKernel, type SizeMode } from "../kernels/module.ts"
 import {
   type ReduceShape,
   reduceSplitsKernel,
-  reduceWorkgroups,
-} from "../kernels/reduce_splits.ts";
-import {
   reduceTilesKernel,
-  reduceTilesWorkgroups,
   type TilePartials,
-} from "../kernels/tile_partials.ts";
+} from "../kernels/reduce.ts";
 import type { EpilogueFactory } from "../kernels/epilogue.ts";
-import type { Scalar } from "../elements/scalar.ts";
 import { canonicalName } from "../kernels/kernel.ts";
+import type { Scalar } from "../elements/scalar.ts";
 import type { DeviceLimits, Pass, Plan, PlanBinding } from "./plan.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 import type { BufferList } from "./tensors.ts";
 
 /**
- * A pass of `workgroups` workgroups.
+ * A pass of a kernel.
  *
  * @param places For each tensor name the kernel binds, the plan's buffer, or bindings of a part of it.
  */
 export function pass(
-  { kernel, tensors, uniforms, iterations, tooLarge }: SizedKernel,
+  { kernel, tensors, workgroups, uniforms, iterations, tooLarge }: SizedKernel,
   buffers: BufferList,
   places: Readonly<Record<string, number | readonly PlanBinding[] | undefined>>,
-  workgroups: number,
   limits: DeviceLimits,
   multiplications = 0,
 ): Pass {
@@ -70,7 +65,7 @@ export function reducePass(
     result: buffers.split(places.result),
   };
   const kernel = reduceSplitsKernel(shape, mode, epilogue, splits, element, onto);
-  return pass(kernel, buffers, places, reduceWorkgroups(shape), limits);
+  return pass(kernel, buffers, places, limits);
 }
 
 /**
@@ -93,7 +88,7 @@ export function reduceTilesPass(
     result: buffers.split(places.result),
   };
   const kernel = reduceTilesKernel(shape, mode, epilogue, splits, element, rowIndex);
-  return pass(kernel, buffers, places, reduceTilesWorkgroups(shape), limits);
+  return pass(kernel, buffers, places, limits);
 }
 
 /** Refuses a plan whose kernels have more bindings than the device. */

@@ -1,7 +1,6 @@
-import type { Kernel } from "../kernels/kernel.ts";
+import { type Kernel, WORKGROUP_BYTES } from "../kernels/kernel.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Rival } from "./rival.ts";
-import { WORKGROUP_BYTES } from "../kernels/workgroup_bytes.ts";
 
 /**
  * What a buffer of a plan is for. `input`, `filter`, `output`: a convolution's tensors, whichever way they go; `a`, `b`,

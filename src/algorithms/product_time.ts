@@ -1,5 +1,5 @@
 import { deviceOf } from "./device/h200.ts";
-import { packedElements, type PackShape } from "../kernels/pack_strided.ts";
+import { packedElements, type PackShape } from "../kernels/pack.ts";
 import { type ConvTensor, resultTensor, tensorShape } from "../problem/conv_problem.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { type Cut, cutProduct } from "./cut.ts";

@@ -1,4 +1,4 @@
-import { quantizeKernel, quantizeWorkgroups } from "../kernels/quantize.ts";
+import { finishSumsKernel } from "../kernels/bytes.ts";
 import type { SizeMode } from "../kernels/module.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import { convEpilogue } from "./conv_epilogue.ts";
@@ -29,8 +29,8 @@ export function quantizePass(
   const { problem, limits } = request;
   const shape = { elements: resultElements(problem), channels: problem.outChannels };
   const splits = { sums: buffers.split(places.sums), result: buffers.split(places.result) };
-  const kernel = quantizeKernel(shape, mode, convEpilogue(request), splits);
-  return pass(kernel, buffers, places, quantizeWorkgroups(shape), limits);
+  const kernel = finishSumsKernel(shape, mode, convEpilogue(request), splits, "i8");
+  return pass(kernel, buffers, places, limits);
 }
 
 /** Microseconds of the same: sums in i32 are read, int8 written. */

@@ -3,14 +3,10 @@ import type { SizeMode } from "../kernels/module.ts";
 import {
   type SplitHalves,
   splitHalvesKernel,
-  splitHalvesWorkgroups,
-} from "../kernels/split_halves.ts";
-import { clearMarksKernel, clearMarksWorkgroups } from "../kernels/split_marks.ts";
-import {
   type SplitMaxima,
   splitMaximaKernel,
-  splitMaximaWorkgroups,
-} from "../kernels/split_maxima.ts";
+} from "../kernels/split_halves.ts";
+import { clearMarksKernel } from "../kernels/split_marks.ts";
 import { pass } from "./passes.ts";
 import type { DeviceLimits, Pass } from "./plan.ts";
 import type { BufferList } from "./tensors.ts";
@@ -28,13 +24,7 @@ export function clearMarksPass(
   { mode, buffers, limits, places: { marks } }: SplitPassContext,
   words: number,
 ): Pass {
-  return pass(
-    clearMarksKernel(words, mode),
-    buffers,
-    { marks },
-    clearMarksWorkgroups(words),
-    limits,
-  );
+  return pass(clearMarksKernel(words, mode), buffers, { marks }, limits);
 }
 
 /** Finds the largest values of a tensor, a buffer; no pass where there are none. */
@@ -43,10 +33,9 @@ export function maximaPasses(
   shape: SplitMaxima,
   tensor: number,
 ): Pass[] {
-  const workgroups = splitMaximaWorkgroups(shape);
-  if (workgroups === 0) return [];
+  if ([...shape.keys, ...shape.rest].some(({ count }) => count === 0)) return [];
   const kernel = splitMaximaKernel(shape, mode, buffers.split(tensor));
-  return [pass(kernel, buffers, { tensor, marks }, workgroups, limits)];
+  return [pass(kernel, buffers, { tensor, marks }, limits)];
 }
 
 /** Splits an operand, a buffer, into halves, another. */
@@ -56,11 +45,5 @@ export function splitHalvesPass(
   { operand, halves }: { readonly operand: number; readonly halves: number },
 ): Pass {
   const kernel = splitHalvesKernel(shape, mode, buffers.split(operand), buffers.split(halves));
-  return pass(
-    kernel,
-    buffers,
-    { operand, halves, ...places },
-    splitHalvesWorkgroups(shape),
-    limits,
-  );
+  return pass(kernel, buffers, { operand, halves, ...places }, limits);
 }

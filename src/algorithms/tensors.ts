@@ -6,6 +6,7 @@ import {
   tensorShape,
 } from "../problem/conv_problem.ts";
 import { splitTensor, type TensorSplit } from "../kernels/module.ts";
+import type { ReduceShape } from "../kernels/reduce.ts";
 import {
   biasOf,
   type ElementChoice,
@@ -14,7 +15,6 @@ import {
   sumOf,
 } from "../elements/elements.ts";
 import { type Scalar, scalarBytes, type Stored } from "../elements/scalar.ts";
-import type { ReduceShape } from "../kernels/reduce_splits.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import type { DeviceLimits, Plan, PlanBinding, PlanBuffer } from "./plan.ts";

@@ -13,7 +13,7 @@ import {
   type TapWalk,
 } from "../kernels/matrix_policies.ts";
 import { unitDepth, unitShape } from "../kernels/matrix_units.ts";
-import { fitsPart } from "../kernels/unit_schedule.ts";
+import { fitsPart } from "../kernels/tile_scheduler.ts";
 import {
   findPolicy,
   policyThreads,

@@ -1,14 +1,13 @@
 import template from "../../shaders/channel_sums.wgsl" with { type: "text" };
 import { type Scalar, scalarBytes, sumScalar, typeName, zeroOf } from "../elements/scalar.ts";
-import { compensationText } from "./compensation.ts";
+import { compensationText } from "./sums.ts";
 import {
   loopIterations,
   moduleBuilder,
-  render,
   type SizedKernel,
-  sizedKernel,
   type SizeMode,
   splitTrait,
+  templateKernel,
   type TensorSplit,
 } from "./module.ts";
 
@@ -58,11 +57,6 @@ export function channelSumsThreads(
   };
 }
 
-/** Workgroups of {@linkcode channelSumsKernel}. */
-export function channelSumsWorkgroups(shape: ChannelSumsShape): number {
-  return channelSumsThreads(shape).blocks * shape.segments;
-}
-
 /**
  * Sums a tensor over all but its channels: what a bias' gradient is of an output's. Threads, lanes and segments are added in
  * a fixed order, with compensation (which compilers may drop). Binds `output` and `sums` of [segment][channel].
@@ -100,7 +94,6 @@ export function channelSumsKernel(
     );
   const total = kept === width ? "total" : "(total.x + total.y) + (total.z + total.w)";
   const values = {
-    name,
     type: typeName(sum, width),
     none: zeroOf(sum, width),
     compensation: compensationText(sum, width),
@@ -114,9 +107,10 @@ export function channelSumsKernel(
     load,
     store: sums.store(`segment * ${channels} + channel`, total),
   };
-  const wgsl = render(template, { ...values, declarations: module.declarations() });
-  const bytes = 2 * THREADS * width * scalarBytes(sum);
-  const iterations = loopIterations(Math.ceil(perSegment / (AT_ONCE * along))) +
-    loopIterations(Math.log2(along));
-  return sizedKernel(name, mode, wgsl, module, [THREADS, 1, 1], bytes, iterations);
+  return templateKernel(module, name, template, values, {
+    workgroups: blocks * shape.segments,
+    bytes: 2 * THREADS * width * scalarBytes(sum),
+    iterations: loopIterations(Math.ceil(perSegment / (AT_ONCE * along))) +
+      loopIterations(Math.log2(along)),
+  });
 }

@@ -14,11 +14,10 @@ import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.t
 import {
   loopIterations,
   moduleBuilder,
-  render,
   type SizedKernel,
-  sizedKernel,
   type SizeMode,
   splitTrait,
+  templateKernel,
   type TensorSplit,
 } from "./module.ts";
 
@@ -46,16 +45,16 @@ export function directKernel(
   const out = module.tensor(result, "write", 1, tensors[result], stored);
   const steps = epilogue(module, 1, (row) => row);
   const rank = problem.filterSize.length;
-  const size = (name: string, value: number) => module.size(name, value);
+  const { size } = module;
   const name = `direct_${op.replace("-", "_")}_${
     elementsTrait(elements)
   }_${rank}d_${layout}_${filterLayout}${epilogueTrait(steps)}${
     splitTrait(tensors[left], tensors[right], tensors[result])
   }`;
   const terms = accumulationLength(problem);
+  const count = elementCount(tensorShape(problem, result));
   const values = {
-    name,
-    count: size("count", elementCount(tensorShape(problem, result))),
+    count: size("count", count),
     splits: size("splits", shape.splits),
     terms: size("terms", terms),
     termsPerSplit: size("terms_per_split", Math.ceil(terms / shape.splits)),
@@ -74,7 +73,9 @@ export function directKernel(
     ),
     functions: steps.map(({ declarations }) => declarations).join("\n"),
   };
-  const wgsl = render(template, { ...values, declarations: module.declarations() });
-  const iterations = loopIterations(Math.ceil(terms / shape.splits));
-  return sizedKernel(name, mode, wgsl, module, [64, 1, 1], 0, iterations);
+  return templateKernel(module, name, template, values, {
+    workgroups: Math.ceil(count * shape.splits / 64),
+    threads: 64,
+    iterations: loopIterations(Math.ceil(terms / shape.splits)),
+  });
 }

@@ -1,6 +1,5 @@
 import type { Activation } from "../problem/epilogue.ts";
-import { activationText } from "./activation.ts";
-import { F64_ITERATIONS } from "./activation_f64.ts";
+import { activationText, F64_ITERATIONS } from "./activation.ts";
 import type { ModuleBuilder, TensorAccess, TensorSplit } from "./module.ts";
 import { BYTE_RANGE, type ByteDType } from "../problem/integer_operands.ts";
 import { literalOf, type Scalar, typeName } from "../elements/scalar.ts";

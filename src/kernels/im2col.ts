@@ -1,16 +1,16 @@
+/** Passes that write what filters meet as matrices: all taps of images, or those of one axis as channels. */
 import template from "../../shaders/im2col.wgsl" with { type: "text" };
-import { type Axis, axisDigits, axisSizes, digitsText } from "./axes.ts";
-import { columnsOf, spotsOf } from "./columns.ts";
+import unfoldTemplate from "../../shaders/unfold.wgsl" with { type: "text" };
 import { type Scalar, typeName, zeroOf } from "../elements/scalar.ts";
+import { type Axis, axisDigits, axisSizes, columnsOf, digitsText, spotsOf } from "./axes.ts";
 import {
   eachElement,
   type ModuleBuilder,
   moduleBuilder,
-  render,
   type SizedKernel,
-  sizedKernel,
   type SizeMode,
   splitTrait,
+  templateKernel,
   type TensorSplit,
 } from "./module.ts";
 
@@ -50,11 +50,6 @@ export function matrixElements(matrix: ColumnMatrix): number {
   return matrix.groups * matrixExtents(matrix).group;
 }
 
-/** Workgroups of {@linkcode im2colKernel}: a thread writes four elements. */
-export function im2colWorkgroups(matrix: ColumnMatrix): number {
-  return Math.ceil(matrixElements(matrix) / 1024);
-}
-
 /** Four elements that a thread writes with one decomposition of their place, or by themselves. */
 function sharedVector(matrix: ColumnMatrix): "images" | "channels" | "none" {
   if (matrix.inner === "columns") return matrix.interleave === 4 ? "images" : "none";
@@ -76,16 +71,10 @@ export function im2colKernel(
   const module = moduleBuilder(mode);
   const shared = sharedVector(matrix);
   const four = typeName(element, 4);
-  const source = module.tensor(
-    "source",
-    "read",
-    shared === "channels" ? 4 : 1,
-    from,
-    element,
-    element,
-  );
+  const width = shared === "channels" ? 4 : 1;
+  const source = module.tensor("source", "read", width, from, element, element);
   const target = module.tensor("matrix", "write", 4, to, element, element);
-  const size = (name: string, value: number) => module.size(name, value);
+  const { size } = module;
   const { rows, columns, leading, lines } = matrixExtents(matrix);
   const name = `im2col_${element}_${matrix.axes.length}d_${matrix.inner}_${shared}${
     matrix.chunked ? "_chunk" : ""
@@ -103,12 +92,12 @@ export function im2colKernel(
     matrix.inner === "columns"
       ? `element(group, line, first + ${x}u)`
       : `element(group, first + ${x}u, line)`;
-  const wgsl = render(template, {
-    name,
+  const fours = matrixElements(matrix) / 4;
+  const values = {
     type: shared === "none" ? element : four,
     element: text,
     result: `select(${zeroOf(element, shared === "none" ? 1 : 4)}, ${loads}, inside)`,
-    begin: eachElement(size("count", matrixElements(matrix) / 4)),
+    begin: eachElement(size("count", fours)),
     vectors: size("vectors", leading / 4),
     lines: size("lines", lines),
     rows: size("rows", rows),
@@ -117,15 +106,14 @@ export function im2colKernel(
       "i",
       shared === "none" ? `${four}(${[0, 1, 2, 3].map(single).join(", ")})` : single(0),
     ),
-    declarations: module.declarations(),
-  });
-  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
+  };
+  return templateKernel(module, name, template, values, { workgroups: Math.ceil(fours / 256) });
 }
 
 /** Declares `offset` into the source and `inside`, of `group`, `row` and `column`. */
 function elementText(module: ModuleBuilder, matrix: ColumnMatrix, firstImage: number): string {
   const { axes, interleave } = matrix;
-  const size = (name: string, value: number) => module.size(name, value);
+  const { size } = module;
   const sizes = axisSizes(module, "axis", axes);
   const all = axes.map((_, d) => d);
   const spots = size("spots", spotsOf({ places: axes.map(({ places }) => places) }));
@@ -155,4 +143,93 @@ function elementText(module: ModuleBuilder, matrix: ColumnMatrix, firstImage: nu
       all.map((d) => `at${d} * ${sizes.sourceStride[d]}`).join(" + ")
     };`,
   ].join("\n");
+}
+
+/**
+ * A tensor whose taps along one axis become channels, which are innermost then: element = batch·batchStride + row·rowStride +
+ * x·axis.sourceStride + channel·channelStride, where tap s of place p lies at x = p·stride + s·dilation − padding.
+ */
+export interface UnfoldShape {
+  readonly batch: number;
+  /** Of the axes between. */
+  readonly rows: number;
+  /** Places and taps that lie outside its size are zero. */
+  readonly axis: Axis;
+  readonly channels: number;
+  /** taps·channels, channels fastest, and zeros. */
+  readonly paddedChannels: number;
+  readonly batchStride: number;
+  readonly rowStride: number;
+  readonly channelStride: number;
+}
+
+/** Elements of the unfolded tensor. */
+export function unfoldedElements({ batch, rows, axis, paddedChannels }: UnfoldShape): number {
+  return batch * rows * axis.places * paddedChannels;
+}
+
+/**
+ * Copies a tensor to [batch][rows][places][taps·channels], padded; of int8 to a multiple of 16. Binds `unpacked` and `packed`, of int8 both
+ * as words.
+ */
+export function unfoldKernel(
+  shape: UnfoldShape,
+  mode: SizeMode,
+  source: TensorSplit,
+  packed: TensorSplit,
+  element: Scalar,
+): SizedKernel {
+  const module = moduleBuilder(mode);
+  const bytes = element === "i8";
+  // What a thread stores at once: of int8 four words.
+  const vector = bytes ? 16 : shape.paddedChannels % 4 === 0 ? 4 : 1;
+  const stored = bytes ? "u32" : element;
+  const from = module.tensor("unpacked", "read", 1, source, stored);
+  const to = module.tensor("packed", "write", vector === 1 ? 1 : 4, packed, stored);
+  const { axis } = shape;
+  const name = `unfold_${element}x${vector}${splitTrait(source, packed)}`;
+  const size = (key: Exclude<keyof UnfoldShape, "axis" | "batch" | "paddedChannels">) =>
+    module.size(key, shape[key]);
+  const along = (key: keyof Axis) => module.size(`axis_${key}`, axis[key]);
+  const vectors = module.size("vectors", shape.paddedChannels / vector);
+  const elements = Array.from(
+    { length: vector },
+    (_, e) => `element(batch, row, place, vector * ${vector}u + ${e}u)`,
+  );
+  const words = Array.from(
+    { length: 4 },
+    (_, w) => `word(${elements.slice(4 * w, 4 * w + 4).join(", ")})`,
+  );
+  const threads = unfoldedElements(shape) / vector;
+  const values = {
+    value: from.value,
+    zero: zeroOf(from.value, 1),
+    load: (offset: string) =>
+      bytes ? `${from.load(`${offset} / 4u`)} >> (${offset} % 4u * 8u)` : from.load(offset),
+    bytes,
+    channels: size("channels"),
+    batchStride: size("batchStride"),
+    rowStride: size("rowStride"),
+    channelStride: size("channelStride"),
+    taps: along("taps"),
+    size: along("size"),
+    stride: along("stride"),
+    padding: along("padding"),
+    dilation: along("dilation"),
+    sourceStride: along("sourceStride"),
+    begin: eachElement(module.size("count", threads)),
+    digits: digitsText("i", "rest", [
+      { name: "vector", radix: vectors },
+      { name: "place", radix: along("places") },
+      { name: "row", radix: size("rows") },
+      { name: "batch", radix: "" },
+    ]),
+    store: to.store(
+      "i",
+      `${typeName(to.value, vector === 1 ? 1 : 4)}(${(bytes ? words : elements).join(", ")})`,
+    ),
+  };
+  return templateKernel(module, name, unfoldTemplate, values, {
+    workgroups: Math.ceil(threads / 256),
+  });
 }

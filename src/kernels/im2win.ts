@@ -3,11 +3,10 @@ import stagedTemplate from "../../shaders/im2win_staged.wgsl" with { type: "text
 import { type Axis, axisDigits, axisSizes, digitsText } from "./axes.ts";
 import {
   moduleBuilder,
-  render,
   type SizedKernel,
-  sizedKernel,
   type SizeMode,
   splitTrait,
+  templateKernel,
   type TensorSplit,
 } from "./module.ts";
 import { type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
@@ -84,20 +83,6 @@ function stageOf(shape: WindowShape): Stage {
   return { run, width, pitch: odd(width) };
 }
 
-/** Whether neighbours of the source's last axis lie together, so that the transform turns tiles around. */
-function isStaged(shape: WindowShape): boolean {
-  return shape.axes.at(-1)!.sourceStride === 1 && shape.channelStride !== 1;
-}
-
-/** Workgroups of {@linkcode im2winKernel}. */
-export function im2winWorkgroups(shape: WindowShape): number {
-  const { outerPlaces, run, row } = windowExtents(shape);
-  const rows = shape.images / shape.interleave * shape.groups * outerPlaces;
-  if (!isStaged(shape)) return Math.ceil(rows * row / STAGED);
-  const stage = stageOf(shape);
-  return rows * Math.ceil(run / stage.run) * Math.ceil(shape.width / stage.width);
-}
-
 /**
  * Transforms images to window order. Binds `input` and `windows`; the parameter `first_image` is where a chunk
  * begins.
@@ -114,8 +99,8 @@ export function im2winKernel(
   const module = moduleBuilder(mode);
   const from = module.tensor("input", "read", 1, source, element, element);
   const to = module.tensor("windows", "write", interleave, windows, element, element);
-  const { outerTaps, outerPlaces, run } = windowExtents(shape);
-  const size = (name: string, value: number) => module.size(name, value);
+  const { outerTaps, outerPlaces, run, row } = windowExtents(shape);
+  const { size } = module;
   const sizes = axisSizes(module, "axis", axes);
   const last = axes.length - 1;
   const outer = axes.slice(0, -1).map((_, d) => d);
@@ -130,26 +115,32 @@ export function im2winKernel(
     );
     return `${typeName(element, 4)}(${four.join(", ")})`;
   };
-  const staged = isStaged(shape);
+  // Where neighbours of the source's last axis lie together the transform turns tiles around.
+  const staged = axes[last]!.sourceStride === 1 && shape.channelStride !== 1;
   const stage = stageOf(shape);
+  const [runTiles, widthTiles] = [
+    Math.ceil(run / stage.run),
+    Math.ceil(shape.width / stage.width),
+  ];
+  const count = windowElements(shape) / interleave;
+  const workgroups = staged ? count / row * runTiles * widthTiles : Math.ceil(count / STAGED);
   // Less workgroup memory leaves more of it to the cache.
   const tile = mode === "constant" ? stage.run * stage.pitch : STAGED;
   const traits = `im2win_${element}_${axes.length}d_${staged ? "staged" : "direct"}_i${interleave}${
     shape.chunked ? "_chunk" : ""
   }${splitTrait(source, windows)}`;
   const values = {
-    name: traits,
     type: typeName(element, interleave),
-    workgroups: size("workgroups", im2winWorkgroups(shape)),
-    count: size("count", windowElements(shape) / interleave),
+    workgroups: size("workgroups", workgroups),
+    count: size("count", count),
     groups: size("groups", shape.groups),
     outerPlaces: size("outer_places", outerPlaces),
     width: size("width", shape.width),
     run: size("run", run),
     channels,
     outerTaps: size("outer_taps", outerTaps),
-    runTiles: size("run_tiles", Math.ceil(run / stage.run)),
-    widthTiles: size("width_tiles", Math.ceil(shape.width / stage.width)),
+    runTiles: size("run_tiles", runTiles),
+    widthTiles: size("width_tiles", widthTiles),
     stage: {
       run: size("stage_run", stage.run),
       width: size("stage_width", stage.width),
@@ -160,14 +151,13 @@ export function im2winKernel(
     // Baked sizes know how many elements of a tile a thread has.
     dealt: staged && mode === "constant" ? Math.ceil(stage.run * stage.width / THREADS) : DEALT,
     source: sourceText(),
-    store: (index: string, value: string) => to.store(index, value),
+    store: to.store,
   };
-  const wgsl = render(staged ? stagedTemplate : directTemplate, {
-    ...values,
-    declarations: module.declarations(),
-  });
   const bytes = staged ? tile * scalarBytes(element) * interleave : 0;
-  return sizedKernel(traits, mode, wgsl, module, [THREADS, 1, 1], Math.ceil(bytes / 16) * 16);
+  return templateKernel(module, traits, staged ? stagedTemplate : directTemplate, values, {
+    workgroups,
+    bytes: Math.ceil(bytes / 16) * 16,
+  });
 
   /** Declares `value`, the source at outer place `m`, outer tap `u`, column `k` and channel `r`. */
   function sourceText(): string {

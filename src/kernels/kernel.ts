@@ -27,3 +27,6 @@ export type BindingKind = "read" | "ordered" | "write" | "uniform";
 export function canonicalName({ name }: Pick<Kernel, "name">): string {
   return name.replace(/\.[0-9a-f]{8}$/, "");
 }
+
+/** Bytes of workgroup memory that every WebGPU device has: kernels that keep to them run everywhere as they are. */
+export const WORKGROUP_BYTES = 16_384;

@@ -1,14 +1,35 @@
 import type { Accumulation } from "../elements/elements.ts";
-import { scalarFeature } from "../elements/scalar.ts";
+import { scalarFeature, sumScalar } from "../elements/scalar.ts";
 import type { TileLoader } from "./loader.ts";
+import {
+  F16_CHAIN,
+  fragments,
+  innerProduct,
+  isWorthRotating,
+  type ProductOrder,
+  type Rotation,
+  type SumName,
+  threadProducts,
+  withoutMicroKernel,
+} from "./loop/thread_products.ts";
 import { dealtLoader } from "./loop/dealt_loader.ts";
-import { type ProductOrder, withoutMicroKernel } from "./loop/inner_product.ts";
-import { matrixMemory } from "./loop/matrix_memory.ts";
-import { stepLoopText } from "./loop/step_loop.ts";
-import { isWorthRotating, type Rotation } from "./loop/thread_products.ts";
-import { tileBytes } from "./loop/workgroup_tile.ts";
-import { isMatrixPolicy, matrixBody, threadBody } from "./main_loop_body.ts";
-import { fullVariant, type MainLoopVariant, variantTrait } from "./main_loop_variant.ts";
+import { matrixMemory, type MatrixTilePolicy } from "./loop/matrix_tile.ts";
+import { matrixOutput, matrixPlaces, matrixProducts } from "./loop/matrix_products.ts";
+import { stepLoopText, type StepProducts, type StepSchedule } from "./loop/step_loop.ts";
+import {
+  type FilledTile,
+  fragmentPlaces,
+  type ThreadGrid,
+  threadPlace,
+  tileBytes,
+  workgroupTile,
+} from "./loop/threads.ts";
+import {
+  type FullMainLoopVariant,
+  fullVariant,
+  type MainLoopVariant,
+  variantTrait,
+} from "./main_loop_variant.ts";
 import { stagedAlong } from "./matrix_policies.ts";
 import { MATRIX_FEATURES, type UnitChain, unitDepth, unitScalar } from "./matrix_units.ts";
 import {
@@ -20,8 +41,128 @@ import {
 } from "./module.ts";
 import type { OutputStore } from "./output.ts";
 import { policyThreads, policyTile, type TilePolicy } from "./policy.ts";
-import { countedSteps, type MainLoopShape, workgroupText } from "./tile_scheduler.ts";
-import { unitSchedule } from "./unit_schedule.ts";
+import {
+  countedSteps,
+  type MainLoopShape,
+  type UnitSchedule,
+  unitSchedule,
+  workgroupText,
+} from "./tile_scheduler.ts";
+
+/** Whether subgroups multiply on matrix units. */
+export function isMatrixPolicy(policy: TilePolicy): policy is TilePolicy & MatrixTilePolicy {
+  return policy.matrix !== undefined;
+}
+
+/** What of the kernel depends on what multiplies: threads by themselves, or subgroups. */
+export interface LoopBody {
+  /** Enters the name behind the tile. */
+  readonly trait: string;
+  /** Whose results the tile's are. */
+  readonly summary: string;
+  readonly tiles: readonly [FilledTile, FilledTile];
+  readonly buffers: StepSchedule["buffers"];
+  readonly places: string;
+  readonly products: StepProducts;
+  output(store: OutputStore): string;
+}
+
+/**
+ * Every thread multiplies a tile of its own.
+ *
+ * @param last Products of the last step where it is a text of its own.
+ * @param rotation Where the loop ends, where it is rotated.
+ * @param chain Products in f32 that one sum adds up before they move to a second one; all where absent.
+ */
+export function threadBody(
+  policy: TilePolicy,
+  a: TileLoader,
+  b: TileLoader,
+  last: number | undefined,
+  variant: FullMainLoopVariant,
+  accumulation: Accumulation,
+  order: ProductOrder,
+  rotation: Rotation | undefined,
+  chain?: number,
+): LoopBody {
+  const inner = innerProduct(accumulation);
+  const sumIndex: SumName = (row, fragment) => `${row}_${fragment}`;
+  const grid: ThreadGrid = {
+    rows: policy.rows / policy.threadRows,
+    columns: policy.columns / policy.threadColumns,
+    warp: policy.warp,
+    paired: true,
+  };
+  const [rowFragments, columnFragments] = [
+    fragments(policy.threadRows),
+    fragments(policy.threadColumns),
+  ];
+  const tiles = [
+    workgroupTile("a", policy.rows, policy.depth, a, variant),
+    workgroupTile("b", policy.columns, policy.depth, b, variant),
+  ] as const;
+  return {
+    trait: "",
+    summary: `${policy.threadRows} x ${policy.threadColumns} a thread`,
+    tiles,
+    buffers: variant.doubleBuffer ? "alternate" : "one",
+    places: `${threadPlace(grid, "t", "t")}\n${
+      fragmentPlaces(grid, rowFragments, columnFragments)
+    }`,
+    products: threadProducts({
+      tiles: [tiles],
+      depth: policy.depth,
+      unroll: variant.unroll,
+      order,
+      rotation,
+      last,
+      inner,
+      threadTile: policy,
+      accumulate: {
+        into: "registers",
+        every: accumulation === "f16"
+          ? Math.max(1, Math.floor(F16_CHAIN / policy.depth))
+          : chain === undefined
+          ? 0
+          : Math.max(1, Math.floor(chain / policy.depth)),
+      },
+      sumIndex,
+    }),
+    output: (store) =>
+      store.text({
+        fragmentRows: rowFragments,
+        fragmentColumns: columnFragments,
+        fragmentHeight: policy.threadRows === 1 ? 1 : 4,
+        sum: sumScalar(inner.sum),
+        row: (i) => policy.threadRows === 1 ? `first_row + ay${i}` : `first_row + ay${i} * 4u`,
+        column: (j) => `first_column + bx${j} * 4u`,
+      }),
+  };
+}
+
+/** Every subgroup multiplies on matrix units, going over its steps as the text does, of which `whole` says whether all parts have as many. */
+export function matrixBody(
+  policy: TilePolicy & MatrixTilePolicy,
+  a: TileLoader,
+  b: TileLoader,
+  last: number | undefined,
+  { parts, rounds, whole }: Pick<UnitSchedule, "parts" | "rounds"> & { readonly whole: boolean },
+  variant: FullMainLoopVariant,
+): LoopBody {
+  const { unit, matrices } = policy.matrix;
+  const memory = matrixMemory(policy, [a, b], variant, parts !== undefined && rounds === undefined);
+  return {
+    trait: parts === undefined
+      ? ""
+      : `_${parts.totals === "result" ? "stored" : "flush"}${parts.steps}`,
+    summary: `${matrices[0]} x ${matrices[1]} matrices of ${unit.m} x ${unit.n} a subgroup`,
+    tiles: memory.tiles,
+    buffers: memory.buffers,
+    places: matrixPlaces(policy, memory),
+    products: matrixProducts({ policy, memory, last, parts, whole }),
+    output: (store) => matrixOutput(policy, memory, store, parts),
+  };
+}
 
 /** What a kernel may have beside its loaders and output. */
 export interface MainLoopOptions {
@@ -148,7 +289,6 @@ export function mainLoopMultiplications(
 export function mainLoopKernel(
   traits: string,
   suffix: string,
-  mode: SizeMode,
   module: ModuleBuilder,
   shape: MainLoopShape,
   cut: TilePolicy,
@@ -157,6 +297,7 @@ export function mainLoopKernel(
   output: OutputStore,
   options: MainLoopOptions = {},
 ): SizedKernel {
+  const { mode } = module;
   const variant = fullVariant(options.variant);
   const staged = stagedAlong(cut, output.side);
   const { room = 0 } = options;
@@ -187,7 +328,8 @@ export function mainLoopKernel(
   const name = `${traits}_${policyTile(policy)}${body.trait}_${suffix}${
     variantTrait(options.variant)
   }`;
-  const workgroups = module.size("workgroups", mainLoopWorkgroups(shape, policy));
+  const count = mainLoopWorkgroups(shape, policy);
+  const workgroups = module.size("workgroups", count);
   const shared = shape.splits === 1 ? undefined : rounds;
   const place = workgroupText(module, shape, policy, variant.raster, shared);
   const workgroup = [place, ...(skip === undefined ? [] : [skip])].join("\n");
@@ -218,21 +360,15 @@ export function mainLoopKernel(
       output: body.output(partials),
     }),
   }, module);
-  const sized = sizedKernel(
-    name,
-    mode,
-    wgsl,
-    module,
-    [threads, 1, 1],
-    mainLoopBytes(policy, a, b, variant, parts !== undefined && rounds === undefined),
-    loopIterations(longest, stepIterations(policy, options.variant)) +
+  const feature = isMatrixPolicy(policy) && scalarFeature(unitScalar(policy.matrix.unit));
+  return sizedKernel(module, name, wgsl, {
+    workgroups: count,
+    threads,
+    bytes: mainLoopBytes(policy, a, b, variant, parts !== undefined && rounds === undefined),
+    iterations: loopIterations(longest, stepIterations(policy, options.variant)) +
       output.iterations * policy.threadRows * policy.threadColumns,
-  );
-  if (!isMatrixPolicy(policy)) return sized;
-  const { kernel } = sized;
-  const own = scalarFeature(unitScalar(policy.matrix.unit));
-  const features = [...kernel.features, ...(own === undefined ? [] : [own]), ...MATRIX_FEATURES];
-  return { ...sized, kernel: { ...kernel, features: [...new Set(features)] } };
+    features: [...(feature ? [feature] : []), ...(policy.matrix ? MATRIX_FEATURES : [])],
+  });
 
   /** Where the loop ends, where it may be rotated. */
   function rotation(): Rotation | undefined {

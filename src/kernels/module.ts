@@ -234,15 +234,28 @@ export function render(template: string, it: object): string {
   return eta.renderString(template, it);
 }
 
-/** The beginning of a kernel of 256 threads a workgroup, each of which has an element `i` of `count`; both are WGSL. */
-export function eachElement(count: string): string {
+/** The beginning of a kernel of so many threads a workgroup. */
+export function mainText(threads: number, subgroups = false): string {
   return [
-    "@compute @workgroup_size(256)",
+    `@compute @workgroup_size(${threads})`,
     "fn main(",
     "  @builtin(workgroup_id) workgroup: vec3u,",
     "  @builtin(num_workgroups) grid: vec3u,",
     "  @builtin(local_invocation_index) t: u32,",
+    ...(subgroups
+      ? [
+        "  @builtin(subgroup_id) subgroup: u32,",
+        "  @builtin(subgroup_invocation_id) lane: u32,",
+      ]
+      : []),
     ") {",
+  ].join("\n");
+}
+
+/** The same of 256 threads, each of which has an element `i` of `count`; both are WGSL. */
+export function eachElement(count: string): string {
+  return [
+    mainText(256),
     "  let i = (workgroup.x + workgroup.y * grid.x) * 256u + t;",
     `  if (i >= ${count}) { return; }`,
   ].join("\n");
@@ -253,6 +266,7 @@ export interface SizedKernel {
   readonly kernel: Kernel;
   /** Names of the tensors it binds, in order. */
   readonly tensors: readonly string[];
+  readonly workgroups: number;
   /** The first size that 32 bits do not hold: the kernel is none. */
   readonly tooLarge?: string;
   readonly uniforms?: Uint32Array<ArrayBuffer>;
@@ -265,32 +279,53 @@ export function loopIterations(count: number, inner = 0): number {
   return count * (1 + inner) + 1;
 }
 
+/** What a kernel takes of a device; without workgroup memory, loops and features but its tensors' where absent. */
+export interface KernelCost {
+  readonly workgroups: number;
+  /** 256 where absent. */
+  readonly threads?: number;
+  /** Of workgroup memory. */
+  readonly bytes?: number;
+  readonly iterations?: number;
+  readonly features?: readonly string[];
+}
+
 /** Finishes a kernel. Baked sizes enter the name as a hash, since another problem has another text. */
 export function sizedKernel(
-  traits: string,
-  mode: SizeMode,
-  wgsl: string,
   module: ModuleBuilder,
-  workgroupSize: Kernel["workgroupSize"],
-  workgroupBytes: number,
-  iterations = 0,
+  name: string,
+  wgsl: string,
+  { workgroups, threads = 256, bytes = 0, iterations = 0, features = [] }: KernelCost,
 ): SizedKernel {
   const uniforms = module.uniforms();
   const tooLarge = module.tooLarge();
   return {
     kernel: {
-      name: mode === "constant" ? `${traits}.${hash(wgsl)}` : traits,
+      name: module.mode === "constant" ? `${name}.${hash(wgsl)}` : name,
       wgsl,
-      workgroupSize,
-      workgroupBytes,
+      workgroupSize: [threads, 1, 1],
+      workgroupBytes: bytes,
       bindings: module.bindings(),
-      features: module.features(),
+      features: [...new Set([...module.features(), ...features])],
     },
     tensors: module.tensors(),
+    workgroups,
     iterations,
     ...(uniforms === undefined ? {} : { uniforms }),
     ...(tooLarge === undefined ? {} : { tooLarge }),
   };
+}
+
+/** A kernel of a template, which has its `name`, `declarations` and `main` beside the values. */
+export function templateKernel(
+  module: ModuleBuilder,
+  name: string,
+  template: string,
+  values: object,
+  cost: KernelCost,
+): SizedKernel {
+  const own = { name, main: mainText(cost.threads ?? 256), declarations: module.declarations() };
+  return sizedKernel(module, name, render(template, { ...own, ...values }), cost);
 }
 
 /** 32-bit FNV-1a in hexadecimal. */

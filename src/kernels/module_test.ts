@@ -48,7 +48,7 @@ Deno.test("tensor() reaches every part of a split tensor", () => {
 
 Deno.test("sizedKernel() names baked kernels by their text", () => {
   const make = (mode: "constant" | "uniform", wgsl: string) =>
-    sizedKernel("k", mode, wgsl, moduleBuilder(mode), [1, 1, 1], 0).kernel.name;
+    sizedKernel(moduleBuilder(mode), "k", wgsl, { workgroups: 1 }).kernel.name;
   assert.equal(make("uniform", "a"), "k");
   assert.match(make("constant", "a"), /^k\.[0-9a-f]{8}$/);
   assert.notEqual(make("constant", "a"), make("constant", "b"));

@@ -1,4 +1,6 @@
+/** Passes behind products of halves: which results halves do not hold, and these in f32. */
 import template from "../../shaders/split_rest.wgsl" with { type: "text" };
+import windowsTemplate from "../../shaders/split_windows.wgsl" with { type: "text" };
 import {
   accumulationLength,
   type ConvProblem,
@@ -8,7 +10,8 @@ import {
   tensorShape,
 } from "../problem/conv_problem.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import { type ConvTensors, convTerms } from "./conv_terms.ts";
+import { axisDigits, digitsText } from "./axes.ts";
+import { type ConvTensors, convTerms, termText } from "./conv_terms.ts";
 import {
   applyEpilogue,
   type EpilogueFactory,
@@ -16,13 +19,13 @@ import {
   epilogueTrait,
 } from "./epilogue.ts";
 import {
+  eachElement,
   loopIterations,
   moduleBuilder,
-  render,
   type SizedKernel,
-  sizedKernel,
   type SizeMode,
   splitTrait,
+  templateKernel,
   type TensorSplit,
   WHOLE,
 } from "./module.ts";
@@ -61,16 +64,6 @@ function wordsEach(problem: ConvProblem): number {
   return 2 ** Math.floor(Math.log2(Math.min(MOST_WORDS, Math.max(1, fitting))));
 }
 
-/** Results of a convolution. */
-function resultsOf(problem: ConvProblem): number {
-  return elementCount(tensorShape(problem, resultTensor(problem.op)));
-}
-
-/** Workgroups of a {@linkcode splitRestKernel}. */
-export function splitRestWorkgroups(problem: ConvProblem): number {
-  return Math.ceil(flagWords(resultsOf(problem)) / wordsEach(problem));
-}
-
 /**
  * Computes the results of flagged groups in f32: each is the sum of 64 threads' shares of its products. Binds both operands, the result,
  * `flags` and what the epilogue reads.
@@ -90,23 +83,24 @@ export function splitRestKernel(
   const out = module.tensor(result, "write", 1, tensors[result]);
   const flags = module.tensor("flags", "read", 1, WHOLE, "u32");
   const steps = epilogue(module, 1, (row) => row);
-  const size = (name: string, value: number) => module.size(name, value);
+  const { size } = module;
   const terms = accumulationLength(problem);
-  const results = resultsOf(problem);
+  const results = elementCount(tensorShape(problem, result));
   const words = wordsEach(problem);
   const name = `split_rest_${
     op.replace("-", "_")
   }_${problem.filterSize.length}d_w${words}_${layout}_${filterLayout}${epilogueTrait(steps)}${
     splitTrait(tensors[left], tensors[right], tensors[result])
   }`;
-  const wgsl = render(template, {
-    name,
+  const threads = GROUP * LANES;
+  const workgroups = Math.ceil(flagWords(results) / words);
+  const values = {
     results: GROUP,
     lanes: LANES,
     unrolled: UNROLLED,
-    threads: GROUP * LANES,
+    threads,
     wordsEach: words,
-    workgroups: size("workgroups", splitRestWorkgroups(problem)),
+    workgroups: size("workgroups", workgroups),
     words: size("words", flagWords(results)),
     elements: size("elements", results),
     flags: flags.load,
@@ -117,10 +111,80 @@ export function splitRestKernel(
       applyEpilogue(steps, "sum", { width: 1, side: "rows", row: "r1", column: "s0", offset: "i" }),
     ),
     functions: steps.map(({ declarations }) => declarations).join("\n"),
-    declarations: module.declarations(),
-  });
+  };
   const each = groupIterations(problem) + epilogueIterations(steps);
-  const iterations = loopIterations(32 * words, each) + loopIterations(32);
-  const bytes = 4 * (32 * words + GROUP * LANES + 2);
-  return sizedKernel(name, mode, wgsl, module, [GROUP * LANES, 1, 1], bytes, iterations);
+  return templateKernel(module, name, template, values, {
+    workgroups,
+    threads,
+    bytes: 4 * (32 * words + threads + 2),
+    iterations: loopIterations(32 * words, each) + loopIterations(32),
+  });
+}
+
+/** Marks of images and their places, and where those of results' places go. */
+export interface SplitWindows {
+  /** Forward or backward-data. */
+  readonly problem: ConvProblem;
+  /** Before the largest values of images. */
+  readonly firstLargest: number;
+  /** Before the counts of small values of images' places, and from those to the counts of large ones. */
+  readonly counts: { readonly first: number; readonly kind: number };
+  /** Before the marks of results' places, and words of a kind, of which the last says by how much a result is enlarged. */
+  readonly places: { readonly first: number; readonly kind: number };
+  /** That of all products, and from how many on it is that (`driftOf()`); of a tap so many. */
+  readonly drift: { readonly most: number; readonly length: number; readonly channels: number };
+}
+
+/** Places of all images of a tensor. */
+export function imagePlaces(problem: ConvProblem, which: "source" | "result"): number {
+  const tensor = which === "source" ? operandTensors(problem.op)[0] : resultTensor(problem.op);
+  const [batch, , ...sizes] = tensorShape(problem, tensor) as [number, number, ...number[]];
+  return batch * elementCount(sizes);
+}
+
+/** Adds up the marks of what the taps of each place of the result meet. Binds `marks`. */
+export function splitWindowsKernel(shape: SplitWindows, mode: SizeMode): SizedKernel {
+  const { problem, firstLargest, counts, places, drift } = shape;
+  const { op, filterSize } = problem;
+  const module = moduleBuilder(mode);
+  const { size } = module;
+  const marks = module.atomics("marks");
+  const axes = filterSize.map((_, d) => d);
+  const [, , ...spots] = tensorShape(problem, resultTensor(op));
+  const [, , ...source] = tensorShape(problem, operandTensors(op)[0]);
+  const { term, leftSpatial } = termText(problem, size);
+  const taps = elementCount(filterSize);
+  const name = `split_windows_${op.replace("-", "_")}_${axes.length}d`;
+  const count = imagePlaces(problem, "result");
+  const values = {
+    begin: eachElement(size("count", count)),
+    coordinates: digitsText(
+      "i",
+      "rest",
+      axisDigits(
+        ["r0", ...axes.map((d) => `s${d}`)],
+        ["", ...axes.map((d) => size(`result${d}`, spots[d]!))],
+      ),
+    ),
+    taps: size("taps", taps),
+    term,
+    firstCount: size("first_count", counts.first),
+    place: axes.reduce(
+      (place, d) => `(${place} * ${size(`source${d}`, source[d]!)} + ${leftSpatial(d)})`,
+      "r0",
+    ),
+    load: marks.load,
+    kind: size("count_kind", counts.kind),
+    first: size("first_place", places.first),
+    words: size("place_kind", places.kind),
+    largest: marks.load(`${size("first_largest", firstLargest)} + r0`),
+    store: marks.store,
+    drift: `min(${size("drift", drift.most)}, (${size("drift", drift.most)} * met * ${
+      size("tap_channels", drift.channels)
+    } + ${size("drift_length", drift.length)} / 2u) / ${size("drift_length", drift.length)})`,
+  };
+  return templateKernel(module, name, windowsTemplate, values, {
+    workgroups: Math.ceil(count / 256),
+    iterations: loopIterations(taps),
+  });
 }

@@ -1,4 +1,4 @@
-import { type Axis, axisDigits, digitsText } from "./axes.ts";
+import { type Axis, axisDigits, digitsText, gcd } from "./axes.ts";
 import type { ModuleBuilder } from "./module.ts";
 
 /** A class of backward-data's places along an axis: those that the same taps meet. */
@@ -14,15 +14,11 @@ export interface StrideClass {
 
 type StridedAxis = Pick<Axis, "places" | "taps" | "stride" | "padding" | "dilation">;
 
-function commonDivisor(a: number, b: number): number {
-  return b === 0 ? a : commonDivisor(b, a % b);
-}
-
 /** From one tap of a class to its next, and how far that moves in the source. */
 export function classSteps(
   { stride, dilation }: Pick<StridedAxis, "stride" | "dilation">,
 ): { step: number; dilation: number } {
-  const common = commonDivisor(stride, dilation);
+  const common = gcd(stride, dilation);
   return { step: stride / common, dilation: dilation / common };
 }
 

@@ -3,9 +3,9 @@ import { transpose } from "../winograd/matrix.ts";
 import { winogradTransform } from "../winograd/transform.ts";
 import { NO_STEPS } from "./epilogue.ts";
 import { WHOLE } from "./module.ts";
-import { outputTransformKernel, outputWorkgroups } from "./winograd_output.ts";
+import { outputTransformKernel } from "./winograd_output.ts";
+import { patchTransformKernel } from "./winograd_transform.ts";
 import { threadCount, type TiledTensor } from "./winograd_tiles.ts";
-import { patchTransformKernel, patchWorkgroups } from "./winograd_transform.ts";
 
 const { a, d } = winogradTransform(4, 3);
 const stack = { along: "tile", tiles: 512, channels: 16 } as const;
@@ -85,6 +85,10 @@ Deno.test("results leave by fours, or through workgroup memory where rows are no
 
 Deno.test("workgroups cover all threads", () => {
   assert.equal(threadCount(2, { tiles: 98, channels: 16 }), 2 * 98 * 16);
-  assert.equal(patchWorkgroups(patches(images(28, 28))), Math.ceil(98 * 16 / 256));
-  assert.equal(outputWorkgroups(outputs(images(28, 28))), Math.ceil(98 * 16 / 128));
+  const whole = { patches: WHOLE, matrices: WHOLE, result: WHOLE };
+  const tensor = images(28, 28);
+  const patched = patchTransformKernel(patches(tensor), "constant", whole, "f32");
+  assert.equal(patched.workgroups, Math.ceil(98 * 16 / 256));
+  const made = outputTransformKernel(outputs(tensor), "constant", NO_STEPS, whole, "f32");
+  assert.equal(made.workgroups, Math.ceil(98 * 16 / 128));
 });

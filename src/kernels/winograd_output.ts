@@ -12,11 +12,10 @@ import {
 import {
   loopIterations,
   moduleBuilder,
-  render,
   type SizedKernel,
-  sizedKernel,
   type SizeMode,
   splitTrait,
+  templateKernel,
   type TensorSplit,
 } from "./module.ts";
 import {
@@ -28,7 +27,7 @@ import {
   tileIndexText,
   tilesTrait,
 } from "./winograd_tiles.ts";
-import { WORKGROUP_BYTES } from "./workgroup_bytes.ts";
+import { WORKGROUP_BYTES } from "./kernel.ts";
 
 /** Products of α0·α1 matrices on their way to tiles of results. */
 export interface OutputTransform {
@@ -53,16 +52,6 @@ type Store = "single" | "vector" | "rows" | "filters";
 
 /** Threads of a workgroup. */
 const THREADS = 128;
-
-/** Workgroups of an {@linkcode outputTransformKernel}. */
-export function outputWorkgroups(shape: OutputTransform): number {
-  const { tensor } = shape;
-  return Math.ceil(threadCount(tensor.groups, threadsOf(tensor)) / sizeOf(shape));
-}
-
-function threadsOf(tensor: TiledTensor) {
-  return { tiles: tensorTiles(tensor), channels: tensor.channels };
-}
 
 function resultsOf({ matrices }: OutputTransform): number {
   return matrices[0].length * matrices[1].length;
@@ -126,8 +115,9 @@ export function outputTransformKernel(
   const workgroup = sizeOf(shape);
   const split = shape.split &&
     splitResults(module, shape.split, shape.matrices, { threads: workgroup, vector });
-  const threads = threadsOf(tensor);
-  const total = size("threads", threadCount(tensor.groups, threads));
+  const threads = { tiles: tensorTiles(tensor), channels: tensor.channels };
+  const count = threadCount(tensor.groups, threads);
+  const total = size("threads", count);
   const index = tileIndexText(module, tensor, stack, threads, shape.start);
   const lines: string[] = [];
   const inside = (what: "x" | "y", e: number) =>
@@ -204,8 +194,7 @@ export function outputTransformKernel(
   );
   const memory = store === "rows" ? n0 : 1;
   const stage = `var<workgroup> staged: array<array<f32, ${workgroup * columnsOf()}>, ${memory}>;`;
-  const wgsl = render(template, {
-    name,
+  const values = {
     matrices: alpha0 * alpha1,
     threads: total,
     size: workgroup,
@@ -213,10 +202,13 @@ export function outputTransformKernel(
     functions: steps.map(({ declarations }) => declarations).join("\n") +
       (split?.functions ?? ""),
     declarations: `${module.declarations()}\n${staged ? stage : ""}`,
+  };
+  return templateKernel(module, name, template, values, {
+    workgroups: Math.ceil(count / workgroup),
+    threads: workgroup,
+    bytes: (staged ? 4 * workgroup * n0 * n1 : 0) + (split ? splitResultBytes(workgroup) : 0),
+    iterations: (staged ? loopIterations(columnsOf()) : 0) + (split?.iterations ?? 0),
   });
-  const bytes = (staged ? 4 * workgroup * n0 * n1 : 0) + (split ? splitResultBytes(workgroup) : 0);
-  const iterations = (staged ? loopIterations(columnsOf()) : 0) + (split?.iterations ?? 0);
-  return sizedKernel(name, mode, wgsl, module, [workgroup, 1, 1], bytes, iterations);
 
   /** Sums what halves do not hold, and stores it. */
   function listed(split: SplitResults): string[] {

@@ -1,15 +1,11 @@
 import template from "../../shaders/winograd_transform.wgsl" with { type: "text" };
 import type { Scalar, Stored } from "../elements/scalar.ts";
-import { splitPatches, type SplitStore, wholeTiles } from "./split_patches.ts";
-import { linearProgram } from "../winograd/linear_program.ts";
-import type { Matrix } from "../winograd/matrix.ts";
 import {
   moduleBuilder,
-  render,
   type SizedKernel,
-  sizedKernel,
   type SizeMode,
   splitTrait,
+  templateKernel,
   type TensorSplit,
 } from "./module.ts";
 import {
@@ -22,6 +18,9 @@ import {
   tilesTrait,
   type TileThreads,
 } from "./winograd_tiles.ts";
+import { splitPatches, type SplitStore, wholeTiles } from "./split_marks.ts";
+import { linearProgram } from "../winograd/linear_program.ts";
+import type { Matrix } from "../winograd/matrix.ts";
 
 /** Patches of a tensor on their way to an operand of α0·α1 products. */
 export interface DataTransform {
@@ -42,17 +41,6 @@ export interface DataTransform {
 
 /** Threads of a workgroup where each stores by itself. */
 const THREADS = 256;
-
-/** Workgroups of a {@linkcode patchTransformKernel}. */
-export function patchWorkgroups(shape: DataTransform): number {
-  const threads = threadCount(shape.tensor.groups, shape.threads);
-  return threads === 0 ? 0 : Math.ceil(threads / sizeOf(shape));
-}
-
-/** Threads of a workgroup: of halves by tile all channels of a tile meet in its memory. */
-function sizeOf({ split, threads }: DataTransform): number {
-  return split?.marks.by === "tile" ? wholeTiles(threads.channels, THREADS) : THREADS;
-}
 
 /** Rows of patches are read four elements at a time where none of the vectors can be half outside. */
 function patchVector({ tensor, start }: DataTransform): 1 | 4 {
@@ -81,7 +69,10 @@ export function patchTransformKernel(
   element: Scalar,
 ): SizedKernel {
   const { tensor, stack, threads, stored, matrices: [matrix0, matrix1] } = shape;
-  const workgroup = sizeOf(shape);
+  // Of halves by tile all channels of a tile meet in a workgroup's memory.
+  const workgroup = shape.split?.marks.by === "tile"
+    ? wholeTiles(threads.channels, THREADS)
+    : THREADS;
   const products = matrix0.length * matrix1.length;
   const module = moduleBuilder(mode);
   const vector = patchVector(shape);
@@ -98,9 +89,10 @@ export function patchTransformKernel(
   const padded = split !== undefined || mode === "uniform" ||
     threads.channels > tensor.channels || threads.tiles > count;
   const size = module.size;
-  const total = () => size("threads", threadCount(tensor.groups, threads));
-  const origin = (axis: number, value: number) =>
-    size(`origin${axis}`, value < 0 ? value + 2 ** 32 : value);
+  const all = threadCount(tensor.groups, threads);
+  const total = () => size("threads", all);
+  // What lies before the first element wraps around.
+  const origin = (axis: number, value: number) => size(`origin${axis}`, value >>> 0);
 
   const index = [tileIndexText(module, tensor, stack, threads, shape.start)];
   const say = (line: string) => index.push(`  ${line}`);
@@ -119,7 +111,7 @@ export function patchTransformKernel(
   if (vector === 4) {
     say(`let x = tile1 * ${size("step1", axis1.step / 4)};`);
     for (const [i, place] of vectors.places.entries()) {
-      say(`let x${i} = x + ${unsigned(place)};`);
+      say(`let x${i} = x + ${place >>> 0}u;`);
       say(`let in_x${i} = x${i} < ${size("size1", axis1.size / 4)};`);
     }
   } else {
@@ -187,8 +179,7 @@ export function patchTransformKernel(
     ...(split ? [split.trait] : []),
     ...(vector === 4 ? [`x4o${-axis1.origin}`] : []),
   ].join("_") + splitTrait(splits.patches, splits.matrices);
-  const wgsl = render(template, {
-    name,
+  const values = {
     matrices: products,
     size: workgroup,
     threads: total(),
@@ -198,18 +189,13 @@ export function patchTransformKernel(
     columns: indent(columnLines),
     store: indent(split?.end ?? []),
     declarations: module.declarations() + (split?.declarations ?? ""),
+  };
+  return templateKernel(module, name, template, values, {
+    workgroups: Math.ceil(all / workgroup),
+    threads: workgroup,
+    bytes: split?.bytes ?? 0,
+    features: split ? ["shader-f16", "subgroups"] : [],
   });
-  const sized = sizedKernel(
-    name,
-    mode,
-    wgsl,
-    module,
-    [workgroup, 1, 1],
-    split?.bytes ?? 0,
-  );
-  if (split === undefined) return sized;
-  const features = [...sized.kernel.features, "shader-f16", "subgroups"];
-  return { ...sized, kernel: { ...sized.kernel, features } };
 }
 
 /** The aligned vectors that cover elements `origin` to `origin + count`, and where in them each element is. */
@@ -222,10 +208,6 @@ function columnVectors(origin: number, count: number): { places: number[]; eleme
     return `${Math.floor(at / 4)}.${"xyzw"[at % 4]}`;
   });
   return { places, elements };
-}
-
-function unsigned(value: number): string {
-  return `${value < 0 ? value + 2 ** 32 : value}u`;
 }
 
 function indent(lines: readonly string[]): string {

@@ -3,7 +3,7 @@ import assert from "#assert";
 import { planBiasGradient } from "../../src/algorithms/bias_gradient/plan.ts";
 import { H200 } from "../../src/algorithms/device/h200.ts";
 import { openDevice } from "../../src/gpu/device.ts";
-import { compensationText } from "../../src/kernels/compensation.ts";
+import { compensationText } from "../../src/kernels/sums.ts";
 import { multiply } from "../../src/multiply.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
 import { gemmProblem } from "../../src/problem/gemm_problem.ts";

@@ -3,7 +3,6 @@ import {
   channelSumsKernel,
   type ChannelSumsShape,
   channelSumsThreads,
-  channelSumsWorkgroups,
 } from "../../kernels/channel_sums.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
@@ -134,7 +133,7 @@ export function tryPlanBiasGradient(given: BiasGradientRequest): Planned<Plan> {
   const stored = segments === 1 ? biasOf(types) : "f32";
   const kernel = channelSumsKernel(shape, mode, splits, types.storage, stored);
   const passes = [
-    pass(kernel, buffers, { output, sums }, channelSumsWorkgroups(shape), limits),
+    pass(kernel, buffers, { output, sums }, limits),
   ];
   if (segments > 1) {
     const rows = { rows: 1, rowStride: channels, columns: channels, columnStride: 1 };

@@ -1,20 +1,12 @@
 import { sumOf } from "../../elements/elements.ts";
 import type { Scalar } from "../../elements/scalar.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
-import {
-  depthwiseChain,
-  depthwiseKernel,
-  depthwiseWorkgroups,
-} from "../../kernels/depthwise/convolve.ts";
-import {
-  depthwiseFilterBlocks,
-  depthwiseFilterChains,
-  depthwiseFilterKernel,
-} from "../../kernels/depthwise/gradient.ts";
+import { depthwiseChain, depthwiseKernel } from "../../kernels/depthwise/convolve.ts";
+import { depthwiseFilterChains, depthwiseFilterKernel } from "../../kernels/depthwise/gradient.ts";
 import type { DepthwiseGroup } from "../../kernels/depthwise/shape.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import type { SizeMode } from "../../kernels/module.ts";
-import { packedElements, type PackShape } from "../../kernels/pack_strided.ts";
+import { packedElements, type PackShape } from "../../kernels/pack.ts";
 import {
   directFlops,
   operandTensors,
@@ -69,7 +61,7 @@ function planResults(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   });
   const multiplications = directFlops(problem) / 2;
   const places = { ...tensor, filter, bias, [result]: partials };
-  const main = pass(kernel, buffers, places, depthwiseWorkgroups(shape), limits, multiplications);
+  const main = pass(kernel, buffers, places, limits, multiplications);
   const pack = packing === undefined ? [] : packFilterPass(
     packing,
     mode,
@@ -129,8 +121,7 @@ function planGradient(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   });
   const multiplications = directFlops(problem) / 2;
   const places = { ...tensor, filter: partials };
-  const workgroups = segments * depthwiseFilterBlocks(shape);
-  const passes = [pass(kernel, buffers, places, workgroups, limits, multiplications)];
+  const passes = [pass(kernel, buffers, places, limits, multiplications)];
   const reduce = (partials: number, splits: number, parts: number, result: number, of: Scalar) => {
     const flat = reduceShape(request, splits);
     const all = { ...flat, elements: parts * elements, rowStride: parts * elements };

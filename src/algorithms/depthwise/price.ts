@@ -1,7 +1,12 @@
 import { directFlops, tensorBytes } from "../../problem/conv_problem.ts";
-import { depthwiseRounds, runProducts } from "../../kernels/depthwise/taps.ts";
-import { imageWidth, otherAxes } from "../../kernels/depthwise/shape.ts";
-import { channelVectors, placeThreads } from "../../kernels/depthwise/text.ts";
+import {
+  channelVectors,
+  depthwiseRounds,
+  imageWidth,
+  otherAxes,
+  placeThreads,
+  runProducts,
+} from "../../kernels/depthwise/shape.ts";
 import { deviceOf } from "../device/h200.ts";
 import { moveTime, passTime, productTime } from "../device/model.ts";
 import type { PlanRequest } from "../request.ts";

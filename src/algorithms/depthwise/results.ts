@@ -2,11 +2,12 @@ import { elementsOf } from "../../elements/elements.ts";
 import { stagedBytes } from "../../kernels/depthwise/convolve.ts";
 import {
   type DepthwiseLoop,
+  depthwiseRounds,
   type DepthwiseShape,
+  loopTurns,
   resultWidth,
   sourceWidth,
 } from "../../kernels/depthwise/shape.ts";
-import { depthwiseRounds, loopTurns } from "../../kernels/depthwise/taps.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { operandTensors, resultTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";

@@ -58,8 +58,7 @@ export function planDirect(request: PlanRequest, mode: SizeMode): Planned<Plan> 
   );
   const multiplications = directFlops(problem) / 2;
   const places = { ...tensor, bias, [resultTensor(problem.op)]: partials };
-  const workgroups = Math.ceil(elements * splits / 64);
-  const passes = [pass(kernel, buffers, places, workgroups, limits, multiplications)];
+  const passes = [pass(kernel, buffers, places, limits, multiplications)];
   if (splits > 1) {
     const shape = reduceShape(request, splits);
     passes.push(

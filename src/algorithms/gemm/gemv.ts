@@ -298,7 +298,7 @@ export function planGemv(request: GemmRequest, shape: GemvShape): Planned<Plan> 
   });
   const multiplications = gemvMultiplications(shape);
   const bound = { ...place, result: target };
-  const passes = [pass(kernel, buffers, bound, gemvWorkgroups(shape), limits, multiplications)];
+  const passes = [pass(kernel, buffers, bound, limits, multiplications)];
   if (partials !== undefined) {
     const reduce = { elements, splits, rows: m, rowStride: n, columns: n, columnStride: 1 };
     const places = { ...place, partials, result };

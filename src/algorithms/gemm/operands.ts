@@ -1,8 +1,7 @@
 import { matrixVector } from "../../kernels/loaders/matrix.ts";
 import type { SizeMode } from "../../kernels/module.ts";
-import { packBytesKernel, packBytesThreads } from "../../kernels/pack_bytes.ts";
-import { packStridedKernel, packWorkgroups } from "../../kernels/pack_strided.ts";
-import { paddedSteps } from "../../kernels/unit_schedule.ts";
+import { packBytesKernel, packStridedKernel } from "../../kernels/pack.ts";
+import { paddedSteps } from "../../kernels/tile_scheduler.ts";
 import { type UnitChain, unitDepth } from "../../kernels/matrix_units.ts";
 import type { MatrixTile, TilePolicy } from "../../kernels/policy.ts";
 import { halvesDepth } from "../../kernels/split_halves.ts";
@@ -198,7 +197,7 @@ export function packOperandPass(
       paddedWords: padded.depth,
     };
     const kernel = packBytesKernel(shape, mode, from, to);
-    return pass(kernel, buffers, at, Math.ceil(packBytesThreads(shape) / 256), limits);
+    return pass(kernel, buffers, at, limits);
   }
   const shape = {
     groups: batches,
@@ -215,5 +214,5 @@ export function packOperandPass(
     tapStride: 0,
   };
   const kernel = packStridedKernel(shape, mode, from, to, storage);
-  return pass(kernel, buffers, at, packWorkgroups(shape, storage), limits);
+  return pass(kernel, buffers, at, limits);
 }

@@ -3,8 +3,7 @@ import { unitScalar } from "../../kernels/matrix_units.ts";
 import { GEMV, THIN_POLICIES } from "../../kernels/policy.ts";
 import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
-import { matrixLoader } from "../../kernels/loaders/matrix.ts";
-import { packedLoader } from "../../kernels/loaders/packed.ts";
+import { matrixLoader, packedLoader } from "../../kernels/loaders/matrix.ts";
 import {
   mainLoopKernel,
   mainLoopMultiplications,
@@ -13,7 +12,8 @@ import {
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { type ModuleBuilder, moduleBuilder, splitTrait } from "../../kernels/module.ts";
 import { lowOutputVector, mappedOutput } from "../../kernels/output.ts";
-import { partialElements, tilePartialsOutput } from "../../kernels/tile_partials.ts";
+import { partialElements, tilePartialsOutput } from "../../kernels/reduce.ts";
+import { HALVES } from "../../kernels/split_halves.ts";
 import {
   depthOfValue,
   type Elements,
@@ -53,7 +53,6 @@ import { gemmSums } from "./sums.ts";
 import { bandOfTiles } from "./raster.ts";
 import { SPLIT_NOTE, type SplitProduct, splitProduct, UNSTREAMED_NOTE } from "./split.ts";
 import { gemmBuffers } from "./tensors.ts";
-import { HALVES } from "../../kernels/split_halves.ts";
 
 /** The request with what the planner chooses of the main loop's variant. */
 function withTile(request: GemmRequest): GemmRequest {
@@ -255,7 +254,6 @@ function planMath(asked: GemmRequest): Planned<Plan> {
     const kernel = mainLoopKernel(
       `gemm_${elementsTrait(types)}${split === undefined ? "" : "_f16x3"}`,
       suffix,
-      mode,
       module,
       loop,
       policy,
@@ -271,11 +269,10 @@ function planMath(asked: GemmRequest): Planned<Plan> {
         ...(inTiles && { partials: inTiles }),
       },
     );
-    const workgroups = mainLoopWorkgroups(loop, policy);
     const multiplications = packed * mainLoopMultiplications(loop, policy, mode, variant);
     const operands = { a: a.buffer, b: b.buffer };
     const places = { ...place, ...operands, result: target, partials };
-    return pass(kernel, buffers, places, workgroups, limits, multiplications);
+    return pass(kernel, buffers, places, limits, multiplications);
   }
 
   /** The pass that sums partial results and finishes them. */

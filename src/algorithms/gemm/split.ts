@@ -1,13 +1,12 @@
 import { loadedTensor } from "../../kernels/loader.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
-import { mainLoopKernel, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
+import { mainLoopKernel } from "../../kernels/main_loop.ts";
 import { moduleBuilder, type SizeMode, splitTrait } from "../../kernels/module.ts";
 import { mappedOutput, outputVector } from "../../kernels/output.ts";
 import { findPolicy, type TilePolicy } from "../../kernels/policy.ts";
 import { type EpilogueFactory, epilogueTrait } from "../../kernels/epilogue.ts";
 import { unitDepth } from "../../kernels/matrix_units.ts";
-import type { SplitHalves } from "../../kernels/split_halves.ts";
-import type { SplitMaxima } from "../../kernels/split_maxima.ts";
+import type { SplitHalves, SplitMaxima } from "../../kernels/split_halves.ts";
 import {
   type FlaggedTiles,
   placeMarks,
@@ -199,7 +198,6 @@ function restPass(
   const kernel = mainLoopKernel(
     "gemm_f32",
     suffix,
-    mode,
     module,
     shape,
     policy,
@@ -212,5 +210,5 @@ function restPass(
     },
   );
   const places = { ...place, result, flags };
-  return pass(kernel, buffers, places, mainLoopWorkgroups(shape, policy), limits);
+  return pass(kernel, buffers, places, limits);
 }

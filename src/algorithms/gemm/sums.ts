@@ -1,5 +1,5 @@
 import type { Elements } from "../../elements/elements.ts";
-import { F16_CHAIN } from "../../kernels/loop/accumulate.ts";
+import { F16_CHAIN } from "../../kernels/loop/thread_products.ts";
 import type { UnitChain } from "../../kernels/matrix_units.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { type Cut, cutArithmetic } from "../cut.ts";

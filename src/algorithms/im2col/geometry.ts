@@ -4,7 +4,7 @@ import type { TileLoader } from "../../kernels/loader.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { ModuleBuilder, TensorAccess } from "../../kernels/module.ts";
-import type { PackShape } from "../../kernels/pack_strided.ts";
+import type { PackShape } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";

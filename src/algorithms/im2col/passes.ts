@@ -2,13 +2,12 @@ import { elementsTrait } from "../../elements/elements.ts";
 import {
   type ColumnMatrix,
   im2colKernel,
-  im2colWorkgroups,
   matrixElements,
   matrixExtents,
 } from "../../kernels/im2col.ts";
-import { packedLoader } from "../../kernels/loaders/packed.ts";
+import { packedLoader } from "../../kernels/loaders/matrix.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
-import { packedElements } from "../../kernels/pack_strided.ts";
+import { packedElements } from "../../kernels/pack.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
 import { packFilterPass, productPass } from "../conv_product.ts";
 import type { Chunk } from "../chunks.ts";
@@ -46,7 +45,7 @@ function matrixPass(
   if (matrixElements(matrix) === 0) return [];
   const [from, to] = [buffers.split(at.source), buffers.split(at.matrix)];
   const kernel = im2colKernel(matrix, mode, first, from, to, elements.storage);
-  return [pass(kernel, buffers, at, im2colWorkgroups(matrix), limits)];
+  return [pass(kernel, buffers, at, limits)];
 }
 
 /** The workspace of a matrix: that of the first chunk, which no other exceeds. */

@@ -4,7 +4,8 @@ import { matrixElements } from "../../kernels/im2col.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import type { SizeMode } from "../../kernels/module.ts";
-import { packedElements } from "../../kernels/pack_strided.ts";
+import { packedElements } from "../../kernels/pack.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
 import { batchChunks, chunkBufferBytes, fourElseOne } from "../chunks.ts";
 import { cutArithmetic, cutProduct, partialResultElements } from "../cut.ts";
 import { cutNotes } from "../cut_note.ts";
@@ -28,7 +29,6 @@ import {
   windowMatrix,
 } from "./geometry.ts";
 import { type Im2colContext, type Im2colCut, im2colPasses } from "./passes.ts";
-import type { TilePolicy } from "../../kernels/policy.ts";
 
 /** Plans im2col and a product: an explicit matrix, in chunks of the batch where it exceeds a limit. */
 export function planIm2col(request: PlanRequest, mode: SizeMode): Planned<Plan> {

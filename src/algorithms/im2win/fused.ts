@@ -1,10 +1,10 @@
 import { elementsTrait } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { windowGatherLoader } from "../../kernels/loaders/im2win.ts";
-import { packedLoader } from "../../kernels/loaders/packed.ts";
+import { packedLoader } from "../../kernels/loaders/matrix.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
-import { packedElements } from "../../kernels/pack_strided.ts";
+import { packedElements } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { addsUp, packFilterPass, productPass, tapDepth } from "../conv_product.ts";
 import { cutArithmetic, cutProduct } from "../cut.ts";

@@ -1,9 +1,8 @@
 import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
-import type { Axis } from "../../kernels/axes.ts";
-import { columnsOf } from "../../kernels/columns.ts";
+import { type Axis, columnsOf } from "../../kernels/axes.ts";
 import { windowExtents, type WindowShape } from "../../kernels/im2win.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
-import type { PackShape } from "../../kernels/pack_strided.ts";
+import type { PackShape } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";

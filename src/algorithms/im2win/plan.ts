@@ -1,11 +1,12 @@
 import { elementsOf, elementsTrait } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
-import { im2winKernel, im2winWorkgroups, windowElements } from "../../kernels/im2win.ts";
+import { im2winKernel, windowElements } from "../../kernels/im2win.ts";
 import { windowLoader, windowVector } from "../../kernels/loaders/im2win.ts";
-import { packedLoader } from "../../kernels/loaders/packed.ts";
+import { packedLoader } from "../../kernels/loaders/matrix.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
-import { packedElements } from "../../kernels/pack_strided.ts";
+import { packedElements } from "../../kernels/pack.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
 import { packFilterPass, productPass } from "../conv_product.ts";
 import { type Cut, cutArithmetic, cutProduct, partialResultElements } from "../cut.ts";
@@ -32,7 +33,6 @@ import {
   windowShape,
   windowTarget,
 } from "./geometry.ts";
-import type { TilePolicy } from "../../kernels/policy.ts";
 import { batchChunks, type Chunk, chunkBufferBytes, fourElseOne } from "../chunks.ts";
 import { type Product, stepsOf } from "../product.ts";
 
@@ -124,7 +124,7 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Planned<Plan> 
     const [from, to] = [buffers.split(tensor.input), buffers.split(windows)];
     const kernel = im2winKernel(shape, mode, first, from, to, elements.storage);
     const places = { input: tensor.input, windows };
-    return [pass(kernel, buffers, places, im2winWorkgroups(shape), limits)];
+    return [pass(kernel, buffers, places, limits)];
   }
 
   function product(images: number, part: ProductPart): Pass {

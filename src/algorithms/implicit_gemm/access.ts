@@ -3,11 +3,11 @@ import type { TapRing, TapRow, TileLoader } from "../../kernels/loader.ts";
 import type { UnevenRows } from "../../kernels/tile_scheduler.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { ModuleBuilder, TensorSplit } from "../../kernels/module.ts";
-import type { PackShape } from "../../kernels/pack_strided.ts";
+import type { PackShape } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
+import type { ResultPlaces } from "../../kernels/reduce.ts";
 import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { type FilterLayout, type Layout, stridesInLayout } from "../../tensor/layout.ts";
-import type { ResultPlaces } from "../../kernels/result_places.ts";
 import type { PlanRequest } from "../request.ts";
 
 /** How an operand lies in memory. */

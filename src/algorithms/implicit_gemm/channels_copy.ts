@@ -1,13 +1,8 @@
 /** How a tensor is written once more, so that channels lie innermost: images, filters, and gradients of filters. */
 import type { Scalar } from "../../elements/scalar.ts";
 import type { SizeMode } from "../../kernels/module.ts";
-import { packedElements, type PackShape } from "../../kernels/pack_strided.ts";
-import {
-  unfoldedElements,
-  unfoldKernel,
-  type UnfoldShape,
-  unfoldWorkgroups,
-} from "../../kernels/unfold.ts";
+import { packedElements, type PackShape } from "../../kernels/pack.ts";
+import { unfoldedElements, unfoldKernel, type UnfoldShape } from "../../kernels/im2col.ts";
 import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { packFilterPass } from "../conv_product.ts";
@@ -203,7 +198,7 @@ export function copyPasses(
   if (unfoldedElements(copy) === 0) return [];
   const [from, to] = [buffers.split(at.unpacked), buffers.split(at.packed)];
   const kernel = unfoldKernel(copy, mode, from, to, element);
-  return [pass(kernel, buffers, at, unfoldWorkgroups(copy, element), limits)];
+  return [pass(kernel, buffers, at, limits)];
 }
 
 /** A problem of images whose places along the last axis hold all that its taps met there. */

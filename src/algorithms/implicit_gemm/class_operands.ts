@@ -9,8 +9,8 @@ import {
 import { classFilterLoader, classTap } from "../../kernels/loaders/filter.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
-import { packedLoader } from "../../kernels/loaders/packed.ts";
-import type { PackShape } from "../../kernels/pack_strided.ts";
+import { packedLoader } from "../../kernels/loaders/matrix.ts";
+import type { PackShape } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import {
   classPlaces,

@@ -2,7 +2,7 @@ import { elementsOf } from "../../elements/elements.ts";
 import { loadedTensor, policyVector, type TileLoader } from "../../kernels/loader.ts";
 import { filterLoader, type FilterShape } from "../../kernels/loaders/filter.ts";
 import type { ModuleBuilder, TensorAccess, TensorSplit } from "../../kernels/module.ts";
-import type { PackShape } from "../../kernels/pack_strided.ts";
+import type { PackShape } from "../../kernels/pack.ts";
 import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
 import type { PlanRequest } from "../request.ts";
 import { type Access, loadVector } from "./access.ts";

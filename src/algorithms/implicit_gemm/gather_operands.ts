@@ -8,9 +8,9 @@ import {
   type WalkedRow,
   walkedRow,
 } from "../../kernels/loaders/gather.ts";
-import { packedLoader } from "../../kernels/loaders/packed.ts";
+import { packedLoader } from "../../kernels/loaders/matrix.ts";
 import { unitScalar } from "../../kernels/matrix_units.ts";
-import type { PackShape } from "../../kernels/pack_strided.ts";
+import type { PackShape } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import type { Axis, Direction } from "../../kernels/axes.ts";
 import type { ConvProblem, ConvTensor } from "../../problem/conv_problem.ts";

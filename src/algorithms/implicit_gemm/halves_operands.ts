@@ -1,11 +1,12 @@
 /** Operands of f32 in halves: what is written first, and how the main loop loads it. */
 import { shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
-import { packedLoader } from "../../kernels/loaders/packed.ts";
+import { packedLoader } from "../../kernels/loaders/matrix.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { unitDepth } from "../../kernels/matrix_units.ts";
 import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
-import { HALVES, halvesDepth, type SplitHalves } from "../../kernels/split_halves.ts";
-import type { Extent } from "../../kernels/split_maxima.ts";
+import { type Extent, HALVES, halvesDepth, type SplitHalves } from "../../kernels/split_halves.ts";
+import { type PlaceMarks, placeMarks } from "../../kernels/split_rescale.ts";
+import { imagePlaces } from "../../kernels/split_rest.ts";
 import {
   type ConvProblem,
   type ConvTensor,
@@ -20,8 +21,6 @@ import { type Operands, stridesOf } from "./access.ts";
 import { type Copy, imageCopy } from "./channels_copy.ts";
 import { classOperands } from "./class_operands.ts";
 import { gatherOperands } from "./gather_operands.ts";
-import { type PlaceMarks, placeMarks } from "../../kernels/split_rescale.ts";
-import { imagePlaces } from "../../kernels/split_windows.ts";
 
 /** A way to multiply a request in halves. */
 export interface HalvesWay {

@@ -9,13 +9,9 @@ import {
   FLAG_OF,
   flagWords,
   splitRestKernel,
-  splitRestWorkgroups,
-} from "../../kernels/split_rest.ts";
-import {
   type SplitWindows,
   splitWindowsKernel,
-  splitWindowsWorkgroups,
-} from "../../kernels/split_windows.ts";
+} from "../../kernels/split_rest.ts";
 import { accumulationLength, operandTensors, resultTensor } from "../../problem/conv_problem.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
 import { productPass } from "../conv_product.ts";
@@ -229,7 +225,7 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
       },
     };
     const kernel = splitWindowsKernel(shape, mode);
-    return [pass(kernel, buffers, places, splitWindowsWorkgroups(shape), limits)];
+    return [pass(kernel, buffers, places, limits)];
   }
 
   /** The product of halves, whose sums are left as they are. */
@@ -282,13 +278,7 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
       convEpilogue(asked),
       tensors,
     );
-    return pass(
-      kernel,
-      buffers,
-      { ...tensor, ...places, bias },
-      splitRestWorkgroups(problem),
-      limits,
-    );
+    return pass(kernel, buffers, { ...tensor, ...places, bias }, limits);
   }
 }
 

@@ -1,7 +1,7 @@
 import { elementsOf, elementsTrait } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { type ModuleBuilder, moduleBuilder, type SizeMode } from "../../kernels/module.ts";
-import { packedElements } from "../../kernels/pack_strided.ts";
+import { packedElements } from "../../kernels/pack.ts";
 import { operandTensors, resultTensor } from "../../problem/conv_problem.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";

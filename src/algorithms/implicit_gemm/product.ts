@@ -1,5 +1,5 @@
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
-import { packedElements } from "../../kernels/pack_strided.ts";
+import { packedElements } from "../../kernels/pack.ts";
 import { TILE_POLICIES } from "../../kernels/policy.ts";
 import { type Cut, cutProduct } from "../cut.ts";
 import { streamsOf } from "../cut_passes.ts";

@@ -1,17 +1,7 @@
 /** How int8 becomes words of four channels, which a product multiplies at once. */
-import {
-  packBytesKernel,
-  type PackBytesShape,
-  packBytesThreads,
-  packedWords,
-} from "../../kernels/pack_bytes.ts";
+import { packBytesKernel, type PackBytesShape, packedWords } from "../../kernels/pack.ts";
 import type { SizeMode } from "../../kernels/module.ts";
-import {
-  unfoldedElements,
-  unfoldKernel,
-  type UnfoldShape,
-  unfoldWorkgroups,
-} from "../../kernels/unfold.ts";
+import { unfoldedElements, unfoldKernel, type UnfoldShape } from "../../kernels/im2col.ts";
 import { type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { deviceOf } from "../device/h200.ts";
@@ -163,10 +153,10 @@ export function wordsOperands(
     if (words === 0) continue;
     const at = { unpacked: tensor[which], packed };
     const [from, to] = [buffers.split(at.unpacked), buffers.split(packed)];
-    const [kernel, workgroups] = "axis" in shape
-      ? [unfoldKernel(shape, mode, from, to, "i8"), unfoldWorkgroups(shape, "i8")]
-      : [packBytesKernel(shape, mode, from, to), Math.ceil(packBytesThreads(shape) / 256)];
-    passes.push(pass(kernel, buffers, at, workgroups, limits));
+    const kernel = "axis" in shape
+      ? unfoldKernel(shape, mode, from, to, "i8")
+      : packBytesKernel(shape, mode, from, to);
+    passes.push(pass(kernel, buffers, at, limits));
   }
   return { places, passes };
 }

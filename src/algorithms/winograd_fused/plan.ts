@@ -8,30 +8,18 @@ import {
   splitTrait,
   WHOLE,
 } from "../../kernels/module.ts";
-import {
-  filterDepth,
-  filterTransformKernel,
-  filterTransformWorkgroups,
-} from "../../kernels/slices/filter_transform.ts";
+import { filterDepth, filterTransformKernel } from "../../kernels/slices/filter_transform.ts";
 import { filterLoader } from "../../kernels/slices/filter_loader.ts";
 import type { SliceGeometry } from "../../kernels/slices/geometry.ts";
 import { imageLoader } from "../../kernels/slices/image_loader.ts";
 import { imageStore } from "../../kernels/slices/image_store.ts";
-import {
-  sliceBlocks,
-  sliceLoopKernel,
-  sliceWorkgroups,
-  type SplitBlocks,
-} from "../../kernels/slices/loop.ts";
-import {
-  splitStore,
-  sumPartsKernel,
-  sumPartsWorkgroups,
-} from "../../kernels/slices/split_blocks.ts";
+import { sliceBlocks, sliceLoopKernel, type SplitBlocks } from "../../kernels/slices/loop.ts";
+import { splitStore, sumPartsKernel } from "../../kernels/slices/split_blocks.ts";
 import { tileTransforms } from "../../kernels/slices/patch.ts";
 import { slicePolicyName, workgroupThreads } from "../../kernels/slices/policy.ts";
 import { sliceTile } from "../../kernels/slices/tile.ts";
 import type { Rotation } from "../../kernels/loop/thread_products.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { resultTensor } from "../../problem/conv_problem.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { elementCount } from "../../tensor/tensor.ts";
@@ -42,7 +30,6 @@ import { winogradTransform } from "../../winograd/transform.ts";
 import { pass, refuseBindings } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { filterShape, runTile, sliceGeometry, type TileRun } from "./geometry.ts";
@@ -259,14 +246,13 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     const places = `${layout}_${geometry.outer.length}o_${
       geometry.tiled.map(({ chunks }) => chunks).join("x")
     }_o${vector}${axes === 1 && reachesBeyond(runs, geometry) ? "_beyond" : ""}`;
-    const bound = (...all: readonly (number | undefined)[]) =>
+    const splitsOf = (...all: readonly (number | undefined)[]) =>
       splitTrait(...all.filter((one) => one !== undefined).map((one) => buffers.split(one)));
     const kernel = sliceLoopKernel(
       traits,
       `${places}${whole?.trait ?? ""}${wide === 4 ? "_wide" : ""}${
         split === undefined ? "" : hasWhole ? "_tail" : "_split"
-      }${bound(transformed, source, hasWhole ? result : undefined)}`,
-      mode,
+      }${splitsOf(transformed, source, hasWhole ? result : undefined)}`,
       module,
       loop,
       policy,
@@ -276,34 +262,23 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       whole?.store ?? shared!,
       whole && shared,
     );
-    const workgroups = sliceWorkgroups(loop, policy);
+    const { workgroups } = kernel;
     const products = sliceBlocks(loop, policy) * policy.rows * policy.columns * slices *
       depthSteps * policy.depth;
     multiplications += products;
-    const transformers = filterTransformWorkgroups(shape);
-    if (transformers > 0) {
-      const places = { filter: tensor.filter, transformed };
-      passes.push(pass(filterKernel, buffers, places, transformers, limits));
+    if (filterKernel.workgroups > 0) {
+      passes.push(pass(filterKernel, buffers, { filter: tensor.filter, transformed }, limits));
     }
-    passes.push(
-      pass(
-        kernel,
-        buffers,
-        { transformed, [sourceName]: source, result, bias, parts: partial },
-        workgroups,
-        limits,
-        products,
-      ),
-    );
+    const bound = { transformed, [sourceName]: source, result, bias, parts: partial };
+    passes.push(pass(kernel, buffers, bound, limits, products));
     if (parts && partial !== undefined) {
       const module = moduleBuilder(mode);
       const from = module.tensor("parts", "read", 4, buffers.split(partial), sumOf(elements));
       const { trait, store } = resultStore(module, false);
       const name = `${traits}_parts_${policy.rows}x${policy.columns}_` +
-        `${places}${trait}${bound(result)}`;
-      const sum = sumPartsKernel(name, mode, module, loop, parts, policy, from, store);
-      const workgroups = sumPartsWorkgroups(parts, policy);
-      passes.push(pass(sum, buffers, { parts: partial, result, bias }, workgroups, limits));
+        `${places}${trait}${splitsOf(result)}`;
+      const sum = sumPartsKernel(name, module, loop, parts, policy, from, store);
+      passes.push(pass(sum, buffers, { parts: partial, result, bias }, limits));
     }
     notes.push(
       runsNote(runs, geometry),

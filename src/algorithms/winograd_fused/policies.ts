@@ -5,12 +5,13 @@ import {
   outputLayoutName,
 } from "../../kernels/main_loop_variant.ts";
 import { paddedChannels } from "../../kernels/slices/geometry.ts";
-import { sliceBytes, unfitPolicy } from "../../kernels/slices/memory.ts";
 import {
   type AcrossSides,
   parseSlicePolicy,
+  sliceBytes,
   type SlicePolicy,
   slicePolicyName,
+  unfitPolicy,
   workgroupThreads,
 } from "../../kernels/slices/policy.ts";
 import type { DeviceLimits } from "../plan.ts";

@@ -1,10 +1,9 @@
 import { sumOf } from "../../elements/elements.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
-import { mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import { unitDepth } from "../../kernels/matrix_units.ts";
 import type { SizeMode } from "../../kernels/module.ts";
-import { outputTransformKernel, outputWorkgroups } from "../../kernels/winograd_output.ts";
+import { outputTransformKernel } from "../../kernels/winograd_output.ts";
 import { directFlops, resultTensor } from "../../problem/conv_problem.ts";
 import { amplification2d } from "../../winograd/amplification.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
@@ -134,17 +133,16 @@ function planWinograd(request: PlanRequest, mode: SizeMode): Planned<Plan> {
     const adds = filterFirst < 0 && index > 0;
     const target = targets[index % targets.length]!;
     const product = productKernel(context, layout, target, adds ? last : undefined);
-    const workgroups = mainLoopWorkgroups({ ...layout, splits }, policy);
     const places = {
       a: operands[0],
       b: operands[1],
       previous: adds ? last : undefined,
       result: target,
     };
-    passes.push(pass(product, buffers, places, workgroups, limits, share * layout.images));
+    passes.push(pass(product, buffers, places, limits, share * layout.images));
     last = target;
     if (index === 0) kernel = canonicalName(product.kernel);
-    multiplications += workgroups / splits * policy.rows * policy.columns * layout.depth;
+    multiplications += product.workgroups / splits * policy.rows * policy.columns * layout.depth;
     if (filterFirst >= 0 || index === chunks.length - 1) {
       passes.push(...finish(layout, first, target));
     }
@@ -209,7 +207,7 @@ function planWinograd(request: PlanRequest, mode: SizeMode): Planned<Plan> {
       result: window.split,
     }, tensors.elements.result);
     const places = { matrices: source, result: window.bindings, bias, ...plainPlaces(context) };
-    made.push(pass(kernel, buffers, places, outputWorkgroups(shape), limits));
+    made.push(pass(kernel, buffers, places, limits));
     return made;
   }
 }

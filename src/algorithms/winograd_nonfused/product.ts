@@ -1,7 +1,6 @@
 import { addTensorStep, epilogueTrait } from "../../kernels/epilogue.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
-import { matrixLoader } from "../../kernels/loaders/matrix.ts";
-import { packedLoader } from "../../kernels/loaders/packed.ts";
+import { matrixLoader, packedLoader } from "../../kernels/loaders/matrix.ts";
 import { mainLoopKernel } from "../../kernels/main_loop.ts";
 import {
   type ModuleBuilder,
@@ -76,7 +75,6 @@ export function productKernel(
       halves ? "f16x3_" : ""
     }${tile.trait}`,
     suffix,
-    mode,
     module,
     shape,
     policy,

@@ -1,13 +1,13 @@
 import type { SizeMode } from "../../kernels/module.ts";
-import type { SplitMaxima } from "../../kernels/split_maxima.ts";
+import type { SplitMaxima } from "../../kernels/split_halves.ts";
 import type { SplitMarks } from "../../kernels/split_marks.ts";
 import { tensorTiles, type TiledTensor } from "../../kernels/winograd_tiles.ts";
+import type { SplitOutput } from "../../kernels/split_results.ts";
 import { type Product, productUnit } from "../product.ts";
 import type { Cut } from "../cut.ts";
 import { halvesArithmetic } from "../halves.ts";
 import { clearMarksPass, maximaPasses } from "../split_passes.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
-import type { SplitOutput } from "../../kernels/split_results.ts";
 import type { Context } from "./context.ts";
 import type { Pass } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";

@@ -1,22 +1,18 @@
 import { elementsOf } from "../../elements/elements.ts";
 import { unitDepth } from "../../kernels/matrix_units.ts";
 import { type MatrixStack, tensorTiles, type TiledTensor } from "../../kernels/winograd_tiles.ts";
-import { patchTransformKernel, patchWorkgroups } from "../../kernels/winograd_transform.ts";
+import { patchTransformKernel } from "../../kernels/winograd_transform.ts";
+import { type SizeMode, splitTensor, type TensorSplit } from "../../kernels/module.ts";
+import { type FilterSplit, filterTransformKernel } from "../../kernels/slices/filter_transform.ts";
+import type { PatchTransform } from "../../kernels/slices/patch.ts";
 import { resultTensor } from "../../problem/conv_problem.ts";
 import { pass } from "../passes.ts";
 import type { DeviceLimits, Pass, PlanBinding } from "../plan.ts";
 import type { Context } from "./context.ts";
 import { operandMarks } from "./split.ts";
 import type { ChunkLayout } from "./workspace.ts";
-import { type SizeMode, splitTensor, type TensorSplit } from "../../kernels/module.ts";
 import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
 import type { BufferList } from "../tensors.ts";
-import {
-  type FilterSplit,
-  filterTransformKernel,
-  filterTransformWorkgroups,
-} from "../../kernels/slices/filter_transform.ts";
-import type { PatchTransform } from "../../kernels/slices/patch.ts";
 import type { PlanRequest } from "../request.ts";
 import { filterShape } from "../winograd_fused/geometry.ts";
 import type { PlannedTile } from "./tiles.ts";
@@ -72,14 +68,12 @@ export function transformPass(
       rounding: (operand.role === "data" ? drift.highs : undefined) ?? "nearest",
     },
   };
-  const workgroups = patchWorkgroups(shape);
-  if (workgroups === 0) return [];
   const kernel = patchTransformKernel(shape, mode, {
     patches: window.split,
     matrices: buffers.split(operands[which]),
   }, tensors.elements.storage);
   const places = { patches: window.bindings, matrices: operands[which], marks };
-  return [pass(kernel, buffers, places, workgroups, request.limits)];
+  return kernel.workgroups === 0 ? [] : [pass(kernel, buffers, places, request.limits)];
 }
 
 /** Part of a tensor's buffer, as a pass binds it. */
@@ -146,8 +140,6 @@ export function filterPass(
     ...filterShape(request, runs, padded.extent, padded.depth, "slice"),
     split,
   };
-  const workgroups = filterTransformWorkgroups(shape);
-  if (workgroups === 0) return [];
   const kernel = filterTransformKernel(
     trait,
     shape,
@@ -160,5 +152,5 @@ export function filterPass(
     elementsOf(request).storage,
     stored,
   );
-  return [pass(kernel, buffers, places, workgroups, request.limits)];
+  return kernel.workgroups === 0 ? [] : [pass(kernel, buffers, places, request.limits)];
 }

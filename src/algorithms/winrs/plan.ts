@@ -188,8 +188,8 @@ export function planConfiguration(
     result: target,
     buckets: workspace,
   };
-  const passes: Pass[] = kernels.map(({ kernel, workgroups, multiplications }) =>
-    pass(kernel, buffers, places, workgroups, limits, multiplications)
+  const passes: Pass[] = kernels.map(({ kernel, multiplications }) =>
+    pass(kernel, buffers, places, limits, multiplications)
   );
   const flat = { elements, rows: 1, rowStride: elements, columns: elements, columnStride: 1 };
   if (workspace !== undefined) {

@@ -13,7 +13,7 @@ import {
   unitSlicePolicies,
   type UnitSlicePolicy,
   unitSliceThreads,
-} from "../../kernels/slices/unit_policy.ts";
+} from "../../kernels/slices/unit_loop.ts";
 import { allowsUnits } from "../../kernels/main_loop_variant.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { type Refusal, refusal } from "../refusal.ts";

@@ -10,13 +10,14 @@ import {
   type CorrelationShape,
   type GradientAxis,
 } from "../../kernels/slices/correlation.ts";
-import { sumScalar } from "../../elements/scalar.ts";
 import { loadedTensor } from "../../kernels/loader.ts";
 import type { Rotation } from "../../kernels/loop/thread_products.ts";
-import { correlationLoader } from "../../kernels/slices/correlation_loader.ts";
-import { unitCorrelationLoader } from "../../kernels/slices/unit_correlation_loader.ts";
+import {
+  correlationLoader,
+  unitCorrelationLoader,
+} from "../../kernels/slices/correlation_loader.ts";
 import { correlationStore } from "../../kernels/slices/correlation_store.ts";
-import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
+import { sliceLoopKernel } from "../../kernels/slices/loop.ts";
 import { tileTransforms } from "../../kernels/slices/patch.ts";
 import {
   type SlicePolicy,
@@ -24,13 +25,13 @@ import {
   workgroupThreads,
 } from "../../kernels/slices/policy.ts";
 import { sliceTile } from "../../kernels/slices/tile.ts";
-import { unitSliceKernel } from "../../kernels/slices/unit_loop.ts";
-import { unitSliceName } from "../../kernels/slices/unit_policy.ts";
+import { unitSliceKernel, unitSliceName } from "../../kernels/slices/unit_loop.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { sumScalar } from "../../elements/scalar.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
 import { identity } from "../../winograd/matrix.ts";
 import { slicesTransform, tileTransform } from "../../winograd/transform.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { PlanRequest } from "../request.ts";
 import { type BufferList, type problemBuffers, resultElements } from "../tensors.ts";
 import { type Configuration, longestPart } from "./configure.ts";
@@ -224,7 +225,6 @@ function shareKernel(
   const store = correlationStore(module, result, buckets, shape, elements, adding, early);
   const kernel = units === undefined ? threadKernel(policyOf(request, omega)) : unitSliceKernel(
     ...name,
-    mode,
     module,
     loop,
     units,
@@ -240,7 +240,7 @@ function shareKernel(
     transforms.output,
     store,
   );
-  const workgroups = sliceWorkgroups(loop, policy);
+  const { workgroups } = kernel;
   const blocks = workgroups / (segmentation.rows * shape.segmentColumns);
   return {
     kernel,
@@ -280,7 +280,6 @@ function shareKernel(
     });
     return sliceLoopKernel(
       ...name,
-      mode,
       module,
       { ...loop, ...operands, rotatedLoop, rotation },
       policy,

@@ -6,28 +6,14 @@ import { type EpilogueFactory, epilogueIterations, epilogueTrait } from "../epil
 import {
   loopIterations,
   moduleBuilder,
-  render,
   type SizedKernel,
-  sizedKernel,
   splitTrait,
+  templateKernel,
   type TensorSplit,
 } from "../module.ts";
+import { treeSum } from "../sums.ts";
 import {
-  channelWidth,
-  type DepthwiseShape,
-  groupTraits,
-  otherAxes,
-  plus,
-  resultWidth,
-  sourceWidth,
-  strideSizes,
-  vectorWidth,
-} from "./shape.ts";
-import { treeSum } from "../tree_sum.ts";
-import { depthwiseRounds, loopTurns, runProducts, sourcesOf, tapHits } from "./taps.ts";
-import { channelVectors, type DepthwiseText, placeThreads } from "./text.ts";
-import { coordinateText, threadText } from "./coordinates.ts";
-import {
+  coordinateText,
   isUneven,
   resultsOf,
   roundsText,
@@ -35,15 +21,27 @@ import {
   sharedSums,
   storeText,
   sumName,
+  threadText,
 } from "./products.ts";
-
-/** Workgroups of {@linkcode depthwiseKernel}. */
-export function depthwiseWorkgroups(shape: DepthwiseShape): number {
-  const { lanes, threads } = shape;
-  if (lanes === 0) return Math.ceil(placeThreads(shape) / threads);
-  return Math.ceil(channelVectors(shape) / lanes) *
-    Math.ceil(placeThreads(shape) / (threads / lanes / shape.sharing));
-}
+import {
+  channelVectors,
+  channelWidth,
+  depthwiseRounds,
+  type DepthwiseShape,
+  type DepthwiseText,
+  groupTraits,
+  loopTurns,
+  otherAxes,
+  placeThreads,
+  plus,
+  resultWidth,
+  runProducts,
+  sourcesOf,
+  sourceWidth,
+  strideSizes,
+  tapHits,
+  vectorWidth,
+} from "./shape.ts";
 
 /** Products that a segment's sum of one result has at most, those of taps that a stride leaves out among them. */
 export function depthwiseChain(shape: DepthwiseShape): number {
@@ -103,7 +101,6 @@ export function depthwiseKernel(
   const name = kernelName(text) + epilogueTrait(steps) +
     splitTrait(splits.source, splits.filter, splits.result);
   const values = {
-    name,
     results,
     threads,
     tile: filter.staged
@@ -144,7 +141,6 @@ export function depthwiseKernel(
     stores: sharing === 1 ? storeText(text, result, steps) : "",
     functions: steps.map(({ declarations }) => declarations).join("\n"),
   };
-  const wgsl = render(template, { ...values, declarations: module.declarations() });
   const iterations = (loop.over === "nothing" ? 0 : loopIterations(inSegment)) +
     (filter.staged ? loopIterations(Math.ceil(staged / threads)) : 0) +
     shared.reduce((all, { sums }) => all + loopIterations(Math.ceil(sums.length / sharing)), 0) +
@@ -154,7 +150,11 @@ export function depthwiseKernel(
     : filter.staged
     ? stagedBytes(allTaps, lanes, filter.vector ? 4 : 1)
     : 0;
-  return sizedKernel(name, mode, wgsl, module, [threads, 1, 1], bytes, iterations);
+  const workgroups = lanes === 0
+    ? Math.ceil(placeThreads(shape) / threads)
+    : Math.ceil(channelVectors(shape) / lanes) *
+      Math.ceil(placeThreads(shape) / (threads / lanes / sharing));
+  return templateKernel(module, name, template, values, { workgroups, threads, bytes, iterations });
 }
 
 /** Every trait of the kernel but those of its epilogue and bindings. */

@@ -16,11 +16,10 @@ import {
 import {
   loopIterations,
   moduleBuilder,
-  render,
   type SizedKernel,
-  sizedKernel,
   type SizeMode,
   splitTrait,
+  templateKernel,
   type TensorSplit,
 } from "../module.ts";
 
@@ -122,7 +121,7 @@ export function depthwiseFilterKernel(
   const output = module.tensor("output", "read", width, splits.output, elements.storage);
   const stored = segments > 1 ? sumOf(elements) : elements.result;
   const result = module.tensor("filter", "write", 1, splits.filter, stored);
-  const size = (name: string, value: number) => module.size(name, value);
+  const { size } = module;
   const sized = axisSizes(module, "axis", axes);
   const others = otherAxes(shape);
   const along = axes[run]!;
@@ -272,7 +271,6 @@ export function depthwiseFilterKernel(
     ]),
   ].join(" + ");
   const allTaps = axes.reduce((all, axis) => all * axis.taps, 1);
-  const blocks = depthwiseFilterBlocks(shape);
 
   const name = [
     "depthwise_bwd_filter",
@@ -289,8 +287,8 @@ export function depthwiseFilterKernel(
     ...(segments > 1 ? ["split"] : []),
   ].join("_") + splitTrait(splits.input, splits.output, splits.filter);
   const unitsPerSegment = Math.ceil(units / segments);
-  const wgsl = render(template, {
-    name,
+  const workgroups = depthwiseFilterBlocks(shape) * segments;
+  const values = {
     sumType,
     zero: zeroOf("f32", channelsEach),
     tileSize: together * threads,
@@ -318,20 +316,19 @@ export function depthwiseFilterKernel(
           channelsEach === 1 ? "value" : `value.${"xyzw"[i]}`,
         )
       }`).join("\n"),
-    workgroups: size("workgroups", blocks * segments),
+    workgroups: size("workgroups", workgroups),
     place,
     sumsText: counted(sumsOfThread).map((i) => `  var sum${i} = ${type}();`).join("\n"),
     unitsPerSegment: size("units_per_segment", unitsPerSegment),
     units: size("units", units),
     body,
     folds,
-    declarations: module.declarations(),
-  });
+  };
   const iterations = loopIterations(Math.ceil(unitsPerSegment / walkers)) +
     Math.ceil(sumsOfThread / together) *
       (loopIterations(Math.ceil(walkers / parts)) + loopIterations(parts));
   const bytes = together * threads * channelsEach * 4;
-  return sizedKernel(name, mode, wgsl, module, [threads, 1, 1], bytes, iterations);
+  return templateKernel(module, name, template, values, { workgroups, threads, bytes, iterations });
 }
 
 /** 0, 1, and so on, so many. */

@@ -7,17 +7,25 @@ import {
   epilogueIterations,
   epilogueTrait,
 } from "../epilogue.ts";
+import { WORKGROUP_BYTES } from "../kernel.ts";
 import {
   loopIterations,
   moduleBuilder,
-  render,
   type SizedKernel,
-  sizedKernel,
   type SizeMode,
   splitTrait,
+  templateKernel,
   type TensorSplit,
 } from "../module.ts";
-import { type GemvOperands, gemvValues, roundText, sumName, sumWidth } from "./products.ts";
+import {
+  type GemvOperands,
+  gemvValues,
+  lastSum,
+  roundText,
+  sumName,
+  sumsChunk,
+  sumWidth,
+} from "./products.ts";
 import {
   gemvBlocks,
   gemvLoads,
@@ -25,10 +33,9 @@ import {
   type GemvShape,
   gemvTile,
   gemvTiles,
+  gemvWorkgroups,
   hasWholeRounds,
 } from "./shape.ts";
-import { lastSum, sumsChunk } from "./sums.ts";
-import { WORKGROUP_BYTES } from "../workgroup_bytes.ts";
 
 /**
  * Multiplies a matrix by a few vectors, each element of it loaded once. Where it lies along the depth neighbouring threads take
@@ -101,8 +108,7 @@ export function gemvKernel(
   }_${shape.vector === "depth" ? "along" : "across"}${block}_${groups}x${lanes}_${each}x${ahead}${
     splits > 1 ? "_split" : ""
   }${epilogueTrait(store.steps)}${splitTrait(tensors.a, tensors.b, tensors.result)}`;
-  const wgsl = render(template, {
-    name,
+  const text = {
     vectors,
     along,
     lanes,
@@ -132,12 +138,15 @@ export function gemvKernel(
     chunks: lanes > 1 ? chunks : [],
     lastSum: lastSum(lanes, groups),
     functions: store.steps.map(({ declarations }) => declarations).join("\n"),
-    declarations: module.declarations(),
-  });
+  };
   const iterations = loopIterations(gemvRounds(shape)) +
     values.length * kept * epilogueIterations(store.steps);
-  const workgroupBytes = lanes === 1 ? 0 : together * bytes;
-  return sizedKernel(name, mode, wgsl, module, [threads, 1, 1], workgroupBytes, iterations);
+  return templateKernel(module, name, template, text, {
+    workgroups: gemvWorkgroups(shape),
+    threads,
+    bytes: lanes === 1 ? 0 : together * bytes,
+    iterations,
+  });
 
   /** How a value, or four along the places, goes to the result: behind the epilogue, or where the depth is split as a part. */
   function resultStore() {

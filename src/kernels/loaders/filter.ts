@@ -1,11 +1,11 @@
 import { zeroOf } from "../../elements/scalar.ts";
 import type { TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
-import type { PackShape } from "../pack_strided.ts";
+import type { PackShape } from "../pack.ts";
 import { tapCountText } from "./taps.ts";
 import type { Axis } from "../axes.ts";
 import { classSteps } from "../stride_classes.ts";
-import { packedLoader } from "./packed.ts";
+import { packedLoader } from "./matrix.ts";
 
 /** A filter that is read as it lies: a product's rows, deep along (tap, channel), channels fastest. */
 export interface FilterShape extends

@@ -1,5 +1,12 @@
-import { type Axis, axisDigits, axisSizes, digitsText, reachesOutside } from "../axes.ts";
-import { type ColumnOrder, spotsOf } from "../columns.ts";
+import {
+  type Axis,
+  axisDigits,
+  axisSizes,
+  type ColumnOrder,
+  digitsText,
+  reachesOutside,
+  spotsOf,
+} from "../axes.ts";
 import { windowExtents, type WindowShape } from "../im2win.ts";
 import type { TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";

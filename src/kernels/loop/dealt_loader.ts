@@ -9,7 +9,7 @@ import {
   vectorSide,
 } from "../loader.ts";
 import type { StepLoader } from "./step_loop.ts";
-import type { FilledTile } from "./workgroup_tile.ts";
+import type { FilledTile } from "./threads.ts";
 
 /**
  * Whether a multiprocessor of an H200 runs a workgroup of so many threads on matrix units alone, for want of registers for two. Compilers

@@ -2,8 +2,12 @@ import { typeName, zeroOf } from "../../elements/scalar.ts";
 import { unitDepth } from "../matrix_units.ts";
 import type { FragmentPlaces, OutputStore } from "../output.ts";
 import type { MatrixTile } from "../policy.ts";
-import { type MatrixMemory, type MatrixTilePolicy, subgroupGrid } from "./matrix_memory.ts";
-import type { MatrixOperandTile } from "./matrix_tile.ts";
+import {
+  type MatrixMemory,
+  type MatrixOperandTile,
+  type MatrixTilePolicy,
+  subgroupGrid,
+} from "./matrix_tile.ts";
 import type { StepProducts } from "./step_loop.ts";
 import { cyclicProducts, ringProducts, rowEnds } from "./tap_products.ts";
 

@@ -1,5 +1,5 @@
 import template from "../../../shaders/step_loop.wgsl" with { type: "text" };
-import { type ModuleBuilder, render } from "../module.ts";
+import { mainText, type ModuleBuilder, render } from "../module.ts";
 
 /** Brings one operand of a step from storage into workgroup memory: text, over the thread index `t`. */
 export interface StepLoader {
@@ -150,7 +150,7 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
     ...loop,
     ...schedule,
     ...products,
-    subgroups: products.subgroups ?? false,
+    main: mainText(loop.threads, products.subgroups),
     collect: products.collect ?? "",
     declarations: [
       module.declarations(),

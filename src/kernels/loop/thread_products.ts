@@ -1,16 +1,221 @@
-import { threadSums } from "./accumulate.ts";
-import {
-  clearSums,
-  type InnerProduct,
-  multiplyFragments,
-  type ProductOrder,
-  rowFragments,
-  type SumName,
-  type ThreadTile,
-} from "./inner_product.ts";
+import type { Accumulation } from "../../elements/elements.ts";
+import { type Scalar, sumScalar, typeName, zeroOf } from "../../elements/scalar.ts";
 import type { StepProducts } from "./step_loop.ts";
+import type { WorkgroupTile } from "./threads.ts";
 import type { SizeMode } from "../module.ts";
-import type { WorkgroupTile } from "./workgroup_tile.ts";
+import type { TilePolicy } from "../policy.ts";
+
+/** The name of the sums of a thread's row `row` in its vector of columns `fragment`. */
+export type SumName = (row: number, fragment: number) => string;
+
+/** What a thread does with one row of both tiles: the place of a `Policy::Operator` of CUTLASS. */
+export interface InnerProduct {
+  /** What its sums are in. */
+  readonly sum: Scalar;
+  /** What of a tile goes into a product, `width` values wide. */
+  factor(tile: Scalar, text: string, width: 1 | 4): string;
+  /** Adds the products of one value of A and four of B to four sums. */
+  multiply(sums: string, a: string, b: string): string;
+  /** Adds the product of two values to a sum, where the text may do so one by one. */
+  multiplyOne?(sum: string, a: string, b: string): string;
+}
+
+/**
+ * In which order a thread multiplies what it has of a row of both tiles: vectors row by row, or value by value there and back, along
+ * rows (`serpentine`) or `columns`, so that each product of the row shares a value with the one before it: NVIDIA's code of that text
+ * is mostly faster: up to 5 % on an H200.
+ */
+export type ProductOrder = "rows" | "serpentine" | "columns";
+
+/** Fused multiply-adds in a floating type; a tile of another type is converted. */
+function fusedMultiplyAdd(scalar: Scalar): InnerProduct {
+  return {
+    sum: scalar,
+    factor: (tile, text, width) => tile === scalar ? text : `${typeName(scalar, width)}(${text})`,
+    multiply: (sums, a, b) => `${sums} = fma(${typeName(scalar, 4)}(${a}), ${b}, ${sums});`,
+    // Halves are multiplied in pairs.
+    ...(scalar === "f32"
+      ? { multiplyOne: (sum: string, a: string, b: string) => `${sum} = fma(${a}, ${b}, ${sum});` }
+      : {}),
+  };
+}
+
+/** Products of four int8 each, packed in words, summed in i32. */
+const DOT4: InnerProduct = {
+  sum: "i32",
+  factor: (_, text) => text,
+  multiply(sums, a, b) {
+    const dots = [..."xyzw"].map((one) => `dot4I8Packed(${a}, ${b}.${one})`);
+    return `${sums} += vec4<i32>(${dots.join(", ")});`;
+  },
+};
+
+/** How products are summed. */
+export function innerProduct(accumulate: Accumulation): InnerProduct {
+  return accumulate === "i32" ? DOT4 : fusedMultiplyAdd(accumulate);
+}
+
+/** The tile of results of a thread. */
+export type ThreadTile = Pick<TilePolicy, "threadRows" | "threadColumns">;
+
+/** The policy with 32 x 32 results, 1 x 4 a thread: without a tile of them. */
+export function withoutMicroKernel(policy: TilePolicy): TilePolicy {
+  return { ...policy, rows: 32, columns: 32, threadRows: 1, threadColumns: 4, warp: [4, 8] };
+}
+
+/** Vectors along a side of the thread tile; a side of one place is read as one element. */
+export function fragments(places: number): number {
+  return Math.ceil(places / 4);
+}
+
+/** Calls `text` with each row of the thread tile and vector of its columns, rows first. */
+export function eachSum(
+  { threadRows, threadColumns }: ThreadTile,
+  text: (row: number, fragment: number) => string,
+): string[] {
+  return Array.from(
+    { length: threadRows * fragments(threadColumns) },
+    (_, i) => text(Math.floor(i / fragments(threadColumns)), i % fragments(threadColumns)),
+  );
+}
+
+/** Declares sums, all zero. */
+export function declareSums(tile: ThreadTile, sum: SumName, scalar: Scalar): string[] {
+  return eachSum(tile, (row, j) => `  var ${sum(row, j)} = ${zeroOf(scalar, 4)};`);
+}
+
+/** Sets sums to zero. */
+export function clearSums(tile: ThreadTile, sum: SumName, scalar: Scalar): string {
+  return eachSum(tile, (row, j) => `  ${sum(row, j)} = ${zeroOf(scalar, 4)};`).join("\n");
+}
+
+/** A thread's fragments of a row of both tiles: their names, `a0` and on and `b0` and on, and WGSL of what they are. */
+export interface Fragment {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** The fragments of row `k` of both tiles. */
+export function rowFragments(
+  inner: InnerProduct,
+  tile: ThreadTile,
+  k: string,
+  a: Omit<WorkgroupTile, "declaration">,
+  b: Omit<WorkgroupTile, "declaration">,
+): Fragment[] {
+  const single = tile.threadRows === 1;
+  const aVector = (i: number) => single && a.element ? a.element(k) : a.fragment(k, i);
+  return [
+    ...Array.from({ length: fragments(tile.threadRows) }, (_, i) => ({
+      name: `a${i}`,
+      value: inner.factor(a.scalar, aVector(i), single ? 1 : 4),
+    })),
+    ...Array.from({ length: fragments(tile.threadColumns) }, (_, j) => ({
+      name: `b${j}`,
+      value: inner.factor(b.scalar, b.fragment(k, j), 4),
+    })),
+  ];
+}
+
+/** Multiplies the fragments of a row, in an order that the inner product has. */
+export function multiplyFragments(
+  inner: InnerProduct,
+  tile: ThreadTile,
+  sum: SumName,
+  order: ProductOrder,
+): string[] {
+  const single = tile.threadRows === 1;
+  const factor = (row: number) => single ? `a0` : `a${Math.floor(row / 4)}.${"xyzw"[row % 4]}`;
+  const { multiplyOne } = inner;
+  if (order === "rows" || multiplyOne === undefined) {
+    return eachSum(
+      tile,
+      (row, j) => inner.multiply(sum(row, j), factor(row), `b${j}`),
+    );
+  }
+  const places = (count: number) => Array.from({ length: count }, (_, place) => place);
+  const [rows, columns] = [places(tile.threadRows), places(fragments(tile.threadColumns) * 4)];
+  const one = (row: number, column: number) => {
+    const [j, element] = [Math.floor(column / 4), "xyzw"[column % 4]];
+    return multiplyOne(`${sum(row, j)}.${element}`, factor(row), `b${j}.${element}`);
+  };
+  return order === "serpentine"
+    ? rows.flatMap((row) => thereAndBack(columns, row).map((column) => one(row, column)))
+    : columns.flatMap((column) => thereAndBack(rows, column).map((row) => one(row, column)));
+}
+
+/** Places in their order, in odd turns from the last to the first. */
+function thereAndBack(places: readonly number[], turn: number): readonly number[] {
+  return turn % 2 === 0 ? places : places.toReversed();
+}
+
+/** Products of one chain in f16, rounded up to the tile's depth: f16 has 11 bits, so longer sums err by more than their products. */
+export const F16_CHAIN = 32;
+
+/** The text of a thread's sums. */
+export interface Sums {
+  /** What they are called after the loop. */
+  readonly sum: SumName;
+  /** Where products are added. */
+  readonly inner: SumName;
+  /** Declares them. */
+  readonly declare: string;
+  /** After each step: moves finished chains on. */
+  readonly fold: string;
+  /** After the loop: what has not been moved on yet. */
+  readonly finish: string;
+}
+
+/**
+ * Sums of products, `c{index}` in the end. With `every` they are added up in chains of so many steps, each of
+ * which then goes to a second set of registers: short chains in f16, and shorter rounding errors in f32.
+ *
+ * @param scalar What products are added up in.
+ * @param every Steps of a chain; 0 where one chain takes all.
+ * @param index What tells the sums of a row and fragment from others, in names.
+ */
+export function threadSums(
+  tile: ThreadTile,
+  scalar: Scalar,
+  every: number,
+  index: SumName,
+): Sums {
+  const sum: SumName = (row, fragment) => `c${index(row, fragment)}`;
+  if (every === 0) {
+    return {
+      sum,
+      inner: sum,
+      declare: declareSums(tile, sum, scalar).join("\n"),
+      fold: "",
+      finish: "",
+    };
+  }
+  const total = sumScalar(scalar);
+  const inner: SumName = (row, fragment) => `chain${index(row, fragment)}`;
+  const move = (row: number, j: number) => {
+    const chain = inner(row, j);
+    return `${sum(row, j)} += ${total === scalar ? chain : `${typeName(total, 4)}(${chain})`};`;
+  };
+  const moved = eachSum(tile, (row, j) => `  ${move(row, j)}`).join("\n");
+  const folds = `${moved}\n${clearSums(tile, inner, scalar)}`;
+  return {
+    sum,
+    inner,
+    declare: [
+      ...declareSums(tile, sum, total),
+      ...declareSums(tile, inner, scalar),
+      ...(every === 1 ? [] : [`  var until_fold = ${every}u;`]),
+    ].join("\n"),
+    fold: every === 1 ? folds : [
+      "    until_fold--;",
+      "    if (until_fold == 0u) {",
+      `      until_fold = ${every}u;`,
+      folds,
+      "    }",
+    ].join("\n"),
+    finish: every === 1 ? "" : moved,
+  };
+}
 
 /**
  * How many steps one accumulator adds up, and where its sums go then: a second set of registers (0 for never), or the

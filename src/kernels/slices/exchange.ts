@@ -1,19 +1,21 @@
 import template from "../../../shaders/exchange.wgsl" with { type: "text" };
-import { eachSum, type SumName } from "../loop/inner_product.ts";
+import { eachSum, type SumName } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
 import type { OutputLayout } from "../main_loop_variant.ts";
 import { render } from "../module.ts";
-import { type LineLayout, type SumLines, sumLinesOf } from "./output_layout.ts";
-import { type PatchTransform, transformText } from "./patch.ts";
-import { type SliceOperands, sliceThreadGrid, sliceTile } from "./tile.ts";
 import {
+  type LineLayout,
   sliceGrid,
   type SlicePolicy,
   sliceRowVectors,
   sliceThreads,
+  type SumLines,
   sumLines,
+  sumLinesOf,
   sumsPerRound,
 } from "./policy.ts";
+import { type PatchTransform, transformText } from "./patch.ts";
+import { type SliceOperands, sliceThreadGrid, sliceTile } from "./tile.ts";
 
 /** What of a sliced product its sums depend on. */
 export interface SliceSums extends SliceOperands {

@@ -1,10 +1,16 @@
 import assert from "#assert";
 import type { OutputLayout } from "../main_loop_variant.ts";
-import { eachSum } from "../loop/inner_product.ts";
+import { eachSum } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
 import { type Exchange, sumExchange } from "./exchange.ts";
-import { sumLinesBytes, sumLinesOf } from "./output_layout.ts";
-import { parseSlicePolicy, sliceGrid, type SlicePolicy, sliceThreads } from "./policy.ts";
+import {
+  parseSlicePolicy,
+  sliceGrid,
+  type SlicePolicy,
+  sliceThreads,
+  sumLinesBytes,
+  sumLinesOf,
+} from "./policy.ts";
 import { type SliceOperands, sliceThreadGrid, sliceTile } from "./tile.ts";
 
 const LAYOUTS = ["threads", "reference", "sts64", "sts64-compact"] as const;

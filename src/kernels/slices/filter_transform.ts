@@ -1,11 +1,10 @@
 import template from "../../../shaders/slice_filter.wgsl" with { type: "text" };
 import {
   moduleBuilder,
-  render,
   type SizedKernel,
-  sizedKernel,
   type SizeMode,
   splitTrait,
+  templateKernel,
   type TensorSplit,
 } from "../module.ts";
 import type { Scalar, Stored } from "../../elements/scalar.ts";
@@ -68,12 +67,6 @@ function filterTaps({ outer, tiled }: FilterTransformShape): number {
 /** Depth of the transformed filter. */
 export function filterDepth(shape: FilterTransformShape): number {
   return filterTaps(shape) * shape.paddedChannels;
-}
-
-/** Workgroups of the pass. */
-export function filterTransformWorkgroups(shape: FilterTransformShape): number {
-  return shape.groups * filterTaps(shape) * Math.ceil(shape.paddedPlaces / SIDE) *
-    Math.ceil(shape.paddedChannels / SIDE);
 }
 
 /**
@@ -142,6 +135,7 @@ export function filterTransformKernel(
     ? [slices * matrix, matrix]
     : [matrix, shape.groups * matrix];
   const { statements, outputs } = transformText(transform, "g", (i, j) => `w${i}_${j}`, "f32");
+  const channelsFirst = shape.channelStride <= shape.placeStride;
   const name = `slice_filter_${element === "f32" ? "" : `${element}_`}${tile}${
     shape.rotated ? "_rotated" : ""
   }${split ? `_halves${split.unitDepth}` : ""}_${outerCount}o${shape.tiled.length}t${
@@ -149,12 +143,14 @@ export function filterTransformKernel(
       splits.filter,
       splits.transformed,
     )
-  }`;
+  }${channelsFirst ? "_c" : "_p"}`;
+  const placeTiles = Math.ceil(shape.paddedPlaces / SIDE);
+  const channelTiles = Math.ceil(shape.paddedChannels / SIDE);
+  const workgroups = shape.groups * filterTaps(shape) * placeTiles * channelTiles;
   const values = {
-    name,
-    count: size("workgroups", filterTransformWorkgroups(shape)),
-    placeTiles: size("place_tiles", Math.ceil(shape.paddedPlaces / SIDE)),
-    channelTiles: size("channel_tiles", Math.ceil(shape.paddedChannels / SIDE)),
+    count: size("workgroups", workgroups),
+    placeTiles: size("place_tiles", placeTiles),
+    channelTiles: size("channel_tiles", channelTiles),
     taps: size("tap_count", filterTaps(shape)),
     digits: digitsText(
       "tap",
@@ -162,7 +158,7 @@ export function filterTransformKernel(
       axes.map((axis, d) => ({ name: names[d]!, radix: size(`chunks${d}`, axis.chunks) }))
         .reverse(),
     ),
-    channelsFirst: shape.channelStride <= shape.placeStride,
+    channelsFirst,
     places: size("places", shape.places),
     channels: size("channels", shape.channels),
     paddedPlaces: size("padded_places", shape.paddedPlaces),
@@ -192,8 +188,9 @@ export function filterTransformKernel(
     statements,
     outputs,
     split: split !== undefined,
+    functions: split ? SPLIT_FACTOR + splitHalvesText("nearest") : "",
     together,
-    store: (slice: number) => {
+    stores: outputs.map((_, slice) => {
       const square = `squares[${slice % together}]`;
       if (split) {
         const { unitDepth } = split;
@@ -215,16 +212,11 @@ export function filterTransformKernel(
         size("padded_places", shape.paddedPlaces)
       } + to_place`;
       return transformed.store(at, `${square}[t % 16u][t / 16u]`);
-    },
+    }),
   };
-  const body = render(template, values);
-  const wgsl = `// ${name}: transforms a filter for the slice loop.\n${module.declarations()}\n${
-    split ? SPLIT_FACTOR + splitHalvesText("nearest") : ""
-  }${body}`;
-  const traits = `${name}${values.channelsFirst ? "_c" : "_p"}`;
-  const bytes = 4 * together * SIDE * (SIDE + 1);
-  const sized = sizedKernel(traits, mode, wgsl, module, [256, 1, 1], bytes);
-  if (split === undefined) return sized;
-  const features = [...sized.kernel.features, "shader-f16"];
-  return { ...sized, kernel: { ...sized.kernel, features } };
+  return templateKernel(module, name, template, values, {
+    workgroups,
+    bytes: 4 * together * SIDE * (SIDE + 1),
+    features: split ? ["shader-f16"] : [],
+  });
 }

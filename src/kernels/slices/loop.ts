@@ -1,15 +1,14 @@
-import { innerProduct, type SumName } from "../loop/inner_product.ts";
+import {
+  innerProduct,
+  isWorthRotating,
+  type Rotation,
+  type SumName,
+  threadProducts,
+} from "../loop/thread_products.ts";
 import { type StepLoader, stepLoopText } from "../loop/step_loop.ts";
-import { isWorthRotating, type Rotation, threadProducts } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
 import { TUNED_VARIANT, variantTrait } from "../main_loop_variant.ts";
-import {
-  loopIterations,
-  type ModuleBuilder,
-  type SizedKernel,
-  sizedKernel,
-  type SizeMode,
-} from "../module.ts";
+import { loopIterations, type ModuleBuilder, type SizedKernel, sizedKernel } from "../module.ts";
 import {
   exchangeText,
   ownSumsText,
@@ -17,10 +16,15 @@ import {
   type SliceSums,
   sumsDeclaration,
 } from "./exchange.ts";
-import { sliceBytes } from "./memory.ts";
+import {
+  sliceBytes,
+  type SlicePolicy,
+  slicePolicyName,
+  sliceThreads,
+  workgroupThreads,
+} from "./policy.ts";
 import { splitTileText, tilePlaceText, type TileRange } from "../tile_scheduler.ts";
 import type { PatchTransform } from "./patch.ts";
-import { type SlicePolicy, slicePolicyName, sliceThreads, workgroupThreads } from "./policy.ts";
 import { type Side, sliceThreadGrid, sliceTile } from "./tile.ts";
 
 /** A sliced product as the loop iterates over it. */
@@ -91,7 +95,6 @@ export function sliceWorkgroups(
 export function sliceLoopKernel(
   traits: string,
   suffix: string,
-  mode: SizeMode,
   module: ModuleBuilder,
   shape: SliceLoopShape,
   policy: SlicePolicy,
@@ -125,7 +128,7 @@ export function sliceLoopKernel(
       `${tile.slice(slice)}${tile.row(depth)}${tile.fragment(side, index, Number(depth))}`,
   });
   const rotates = rotatedLoop && !policy.allSlices &&
-    isWorthRotating(mode, shape.steps);
+    isWorthRotating(module.mode, shape.steps);
   const slices = policy.allSlices
     ? Array.from({ length: shape.slices }, (_, slice) => `${slice}`)
     : ["slice"];
@@ -154,7 +157,7 @@ export function sliceLoopKernel(
       // Where sums are stored in parts rows are up to 3 % faster on an H200.
       order: partial === 0 ? "serpentine" : "rows",
       // A thread's own sums leave the tile alone: nobody waits behind the last step. A text for it, by how many there are, has a name where sizes are constant.
-      last: policy.allSlices && shape.sameSteps && mode === "constant" && shape.steps > 0
+      last: policy.allSlices && shape.sameSteps && module.mode === "constant" && shape.steps > 0
         ? policy.depth
         : undefined,
       inner: innerProduct("f32"),
@@ -169,15 +172,12 @@ export function sliceLoopKernel(
       output: exchange(shared),
     }),
   }, module);
-  return sizedKernel(
-    name,
-    mode,
-    wgsl,
-    module,
-    [threads, 1, 1],
-    sliceBytes(policy, shape.slices, shape.across, shape.scalar, outputLayout),
-    sliceIterations(shape),
-  );
+  return sizedKernel(module, name, wgsl, {
+    workgroups: sliceWorkgroups(shape, policy),
+    threads,
+    bytes: sliceBytes(policy, shape.slices, shape.across, shape.scalar, outputLayout),
+    iterations: sliceIterations(shape),
+  });
 }
 
 /**

@@ -1,16 +1,17 @@
 import assert from "#assert";
 import { tileTransform } from "../../winograd/transform.ts";
-import { sliceBytes, unfitPolicy } from "./memory.ts";
 import {
   type AcrossSides,
   parseSlicePolicy,
   scheduleItems,
+  sliceBytes,
   slicePolicyName,
   sliceRowVectors,
   sliceSets,
   sumLines,
   sumsPerRound,
   threadResults,
+  unfitPolicy,
   workgroupThreads,
 } from "./policy.ts";
 

@@ -4,10 +4,9 @@ import {
   type ModuleBuilder,
   type SizedKernel,
   sizedKernel,
-  type SizeMode,
   type TensorAccess,
 } from "../module.ts";
-import { compensationText } from "../compensation.ts";
+import { compensationText } from "../sums.ts";
 import type { SliceStore } from "./exchange.ts";
 import { blockPlaceText, type SliceCut, type SliceLoopShape, type SplitBlocks } from "./loop.ts";
 
@@ -73,11 +72,6 @@ export function splitStore(
   };
 }
 
-/** Workgroups of a {@linkcode sumPartsKernel}. */
-export function sumPartsWorkgroups({ split }: BlockParts, block: BlockSize): number {
-  return Math.ceil(split.count * blockVectors(block) / 256);
-}
-
 /**
  * Sums the parts of each block, in a fixed order, with compensation (which compilers may drop), and stores the results as
  * whole blocks are. Binds `parts` and what the store does.
@@ -86,7 +80,6 @@ export function sumPartsWorkgroups({ split }: BlockParts, block: BlockSize): num
  */
 export function sumPartsKernel(
   name: string,
-  mode: SizeMode,
   module: ModuleBuilder,
   shape: Pick<SliceLoopShape, "rows" | "columns">,
   { split, results }: BlockParts,
@@ -139,13 +132,8 @@ export function sumPartsKernel(
     compensationText("f32", 4),
     body,
   ].join("\n");
-  return sizedKernel(
-    name,
-    mode,
-    wgsl,
-    module,
-    [256, 1, 1],
-    0,
-    loopIterations(Math.ceil(split.splits / atOnce)),
-  );
+  return sizedKernel(module, name, wgsl, {
+    workgroups: Math.ceil(split.count * each / 256),
+    iterations: loopIterations(Math.ceil(split.splits / atOnce)),
+  });
 }

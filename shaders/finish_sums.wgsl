@@ -1,6 +1,7 @@
-// <%= it.name %>: sums less what the filters' zero points add to them.
+// <%= it.name %>: sums of products, less what the filters' zero points add to them, finished.
 <%= it.declarations %>
 <%= it.functions %>
+<% if (it.zero) { -%>
 
 fn whole(at: u32) -> i32 {
   let channel = at % <%= it.channels %>;
@@ -8,6 +9,7 @@ fn whole(at: u32) -> i32 {
   let first = at / <%= it.channels %> * <%= it.row %>;
   return <%= it.sum %> - <%= it.zero %> * <%= it.ones %>;
 }
+<% } -%>
 
 <%= it.begin %>
   <%= it.store %>

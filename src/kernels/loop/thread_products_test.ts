@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { innerProduct, multiplyFragments } from "./inner_product.ts";
+import { innerProduct, multiplyFragments } from "./thread_products.ts";
 
 const TILE = { threadRows: 4, threadColumns: 8 };
 const sum = (row: number, fragment: number) => `c${row}_${fragment}`;

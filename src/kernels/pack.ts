@@ -1,18 +1,20 @@
+/** Passes that pack operands of products. */
+import bytesTemplate from "../../shaders/pack_bytes.wgsl" with { type: "text" };
 import stagedTemplate from "../../shaders/pack_staged.wgsl" with { type: "text" };
 import directTemplate from "../../shaders/pack_strided.wgsl" with { type: "text" };
+import { type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
 import { axisDigits, digitsText } from "./axes.ts";
+import { bankedIndex, sharesBanks } from "./loader.ts";
 import {
   eachElement,
   type ModuleBuilder,
   moduleBuilder,
-  render,
   type SizedKernel,
-  sizedKernel,
   type SizeMode,
   splitTrait,
+  templateKernel,
   type TensorSplit,
 } from "./module.ts";
-import { type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
 
 /** A filter or matrix as a stack of matrices: element = group·groupStride + row·rowStride + channel·channelStride + tap·tapStride. */
 export interface PackShape {
@@ -87,7 +89,7 @@ function byVectors(shape: PackShape): boolean {
   ].every((elements) => elements % 4 === 0);
 }
 
-/** Bytes of a row of the tile that vectors pass through, as it is read. */
+/** Bytes that memory brings at once. */
 const LINE = 128;
 
 /** Rows and depth of the tile that an operand passes through on its way; undefined where none does. */
@@ -101,15 +103,6 @@ function stagedTile(
     : { tileRows: 32, tileDepth: 32 };
 }
 
-/** Workgroups of {@linkcode packStridedKernel}. */
-export function packWorkgroups(shape: PackShape, element: Scalar = "f32"): number {
-  const tile = stagedTile(shape, element);
-  return tile === undefined
-    ? Math.ceil(packedElements(shape) / 256)
-    : shape.groups * Math.ceil(shape.paddedRows / tile.tileRows) *
-      Math.ceil(shape.depth / tile.tileDepth);
-}
-
 /**
  * Copies an operand of any strides to [group][depth][rows], padded, for {@linkcode packedLoader}: through workgroup
  * memory where its depth lies together, so that both sides move in whole lines. Binds `unpacked` and `packed`.
@@ -119,7 +112,7 @@ export function packStridedKernel(
   mode: SizeMode,
   source: TensorSplit,
   packed: TensorSplit,
-  element: Scalar = "f32",
+  element: Scalar,
 ): SizedKernel {
   const module = moduleBuilder(mode);
   const first = depthFirst(shape);
@@ -140,7 +133,6 @@ export function packStridedKernel(
   const innerTaps = window && module.size("inner_taps", window.innerTaps);
   const rows = tapRows && tapRowText(module, shape, tapRows);
   const sizes = {
-    name,
     rows: size("rows"),
     paddedRows: size("paddedRows"),
     channels: size("channels"),
@@ -164,33 +156,39 @@ export function packStridedKernel(
   };
   const count = packedElements(shape);
   const classes = shape.classes && classTaps(module, shape.classes);
-  const values = first === undefined
-    ? {
+  if (tile === undefined) {
+    const values = {
       fromRow: "row",
       classes: undefined,
       ...classes,
       begin: eachElement(module.size("count", count)),
       store: (value: string) => to.store("i", value),
-    }
-    : {
-      type: from.value,
-      vector: typeName(from.value, vector),
-      width: vector,
-      tapFirst: first === "tap",
-      ...tile,
-      workgroups: module.size("workgroups", packWorkgroups(shape, element)),
-      depthTiles: module.size("depth_tiles", Math.ceil(shape.depth / tile!.tileDepth)),
-      rowTiles: module.size("row_tiles", Math.ceil(shape.paddedRows / tile!.tileRows)),
-      store: (value: string) => {
-        const place = `(group * ${sizes.depth} + depth) * ${sizes.paddedRows} + row`;
-        return to.store(vector === 4 ? `(${place}) / 4u` : place, value);
-      },
     };
-  const template = tile === undefined ? directTemplate : stagedTemplate;
-  const wgsl = render(template, { ...sizes, ...values, declarations: module.declarations() });
-  if (tile === undefined) return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
-  const bytes = tile.tileDepth * (tile.tileRows + 1) * scalarBytes(from.value);
-  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], bytes);
+    return templateKernel(module, name, directTemplate, { ...sizes, ...values }, {
+      workgroups: Math.ceil(count / 256),
+    });
+  }
+  const rowTiles = Math.ceil(shape.paddedRows / tile.tileRows);
+  const depthTiles = Math.ceil(shape.depth / tile.tileDepth);
+  const workgroups = shape.groups * rowTiles * depthTiles;
+  const values = {
+    type: from.value,
+    vector: typeName(from.value, vector),
+    width: vector,
+    tapFirst: first === "tap",
+    ...tile,
+    workgroups: module.size("workgroups", workgroups),
+    depthTiles: module.size("depth_tiles", depthTiles),
+    rowTiles: module.size("row_tiles", rowTiles),
+    store: (value: string) => {
+      const place = `(group * ${sizes.depth} + depth) * ${sizes.paddedRows} + row`;
+      return to.store(vector === 4 ? `(${place}) / 4u` : place, value);
+    },
+  };
+  return templateKernel(module, name, stagedTemplate, { ...sizes, ...values }, {
+    workgroups,
+    bytes: tile.tileDepth * (tile.tileRows + 1) * scalarBytes(from.value),
+  });
 }
 
 /** Where channels and taps lie in a depth of rows of taps. */
@@ -246,4 +244,105 @@ function classTaps(
       `  let meets = ${all.map((d) => `from${d} < ${taps[d]}`).join(" && ")};`,
     ].join("\n"),
   };
+}
+
+/** Matrices of int8, of any strides and sizes: byte = group·places·depth + place·placeStride + d·depthStride. */
+export interface PackBytesShape {
+  readonly groups: number;
+  readonly places: number;
+  readonly paddedPlaces: number;
+  /** In bytes. */
+  readonly depth: number;
+  /** In words of four bytes, whole panels. */
+  readonly paddedWords: number;
+  /** Which side is contiguous. */
+  readonly along: "place" | "depth";
+  /** Words along the depth that a place has in one run: 1, or a multiple of 4. */
+  readonly panel: number;
+}
+
+/** What a thread copies: four places where a word of the source holds four of one depth, and four words of each of a longer run. */
+function threadTile(
+  { along, places, panel }: PackBytesShape,
+): { readonly wide: 1 | 4; readonly deep: 1 | 4 } {
+  return { wide: along === "place" && places % 4 === 0 ? 4 : 1, deep: panel === 1 ? 1 : 4 };
+}
+
+/** Panels that neighbouring threads copy of a place, before they go on to the next: a whole line, where the depth lies together. */
+function panelsBeside({ along, panel }: PackBytesShape): number {
+  return along === "place" || panel === 1 ? 1 : Math.max(1, Math.floor(LINE / (4 * panel)));
+}
+
+/** Bytes along the depth that lie together, at multiples of so many, and are copied as they are. */
+function runBytes(shape: PackBytesShape): 1 | 4 | 16 {
+  const { along, depth } = shape;
+  if (along === "place" || depth % 4 !== 0) return 1;
+  return depth % 16 === 0 && threadTile(shape).deep === 4 ? 16 : 4;
+}
+
+/** Words of the copy. */
+export function packedWords({ groups, paddedPlaces, paddedWords }: PackBytesShape): number {
+  return groups * paddedPlaces * paddedWords;
+}
+
+/**
+ * Copies int8 to [group][panels][places][panel], four bytes of the depth a word, padded with zeros: of panels of one word what
+ * `dot4I8Packed` multiplies, of longer ones what matrix units do, places in the order of {@linkcode bankedIndex}. Binds `unpacked` and `packed`, both as words.
+ */
+export function packBytesKernel(
+  shape: PackBytesShape,
+  mode: SizeMode,
+  source: TensorSplit,
+  packed: TensorSplit,
+): SizedKernel {
+  const module = moduleBuilder(mode);
+  const { along, places, paddedPlaces, depth, paddedWords, panel } = shape;
+  const { wide, deep } = threadTile(shape);
+  const run = runBytes(shape);
+  const from = module.tensor("unpacked", "read", run === 16 ? 4 : 1, source, "u32");
+  const to = module.tensor("packed", "write", wide * deep === 1 ? 1 : 4, packed, "u32");
+  const beside = panelsBeside(shape);
+  const farPanels = Math.ceil(paddedWords / panel / beside);
+  const count = shape.groups * farPanels * beside * (panel / deep) * (paddedPlaces / wide);
+  // Sizes apart, the order of places is what texts differ by.
+  const order = sharesBanks(panel / 4) ? panel / 4 : "";
+  const name = `pack_bytes_${along}${wide}_run${run}${panel === 1 ? "" : `_panels${order}`}${
+    splitTrait(source, packed)
+  }`;
+  const size = (key: "places" | "depth") => module.size(key, shape[key]);
+  const runs = module.size("runs", panel / deep);
+  const threads = module.size("threads", paddedPlaces / wide);
+  const panels = module.size("panels", paddedWords / panel);
+  const values = {
+    wide,
+    deep,
+    run,
+    begin: eachElement(module.size("count", count)),
+    digits: digitsText("i", "rest", [
+      { name: "run", radix: runs },
+      { name: "near_panel", radix: module.size("beside", beside) },
+      { name: "first_place", radix: threads },
+      { name: "far_panel", radix: module.size("far_panels", farPanels) },
+      { name: "group", radix: "" },
+    ]),
+    beside: module.size("beside", beside),
+    panels,
+    panel: module.size("panel", panel),
+    places: size("places"),
+    depth: size("depth"),
+    byte: (d: string) =>
+      along === "place"
+        ? `${d} * ${size("places")} + from_place`
+        : `from_place * ${size("depth")} + ${d}`,
+    batchStride: module.size("batch_stride", places * depth),
+    load: from.load,
+    store: (place: number, value: string) => {
+      const first = `(group * ${panels} + panel) * ${threads} + first_place`;
+      const at = bankedIndex(`(${first}) * ${wide}u + ${place}u`, panel / 4);
+      return to.store(deep === 1 ? first : `(${at}) * ${runs} + run`, value);
+    },
+  };
+  return templateKernel(module, name, bytesTemplate, values, {
+    workgroups: Math.ceil(count / 256),
+  });
 }

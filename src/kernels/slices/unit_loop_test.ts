@@ -6,7 +6,7 @@ import {
   unitSliceSums,
   unitSliceThreads,
   unitSliceTile,
-} from "./unit_policy.ts";
+} from "./unit_loop.ts";
 
 const unit = (m: number, n: number, k: number) =>
   ({ component: "f16", result: "f32", m, n, k }) as const;

@@ -1,6 +1,6 @@
 import assert from "#assert";
-import { treeSum } from "../tree_sum.ts";
-import { treeSteps } from "./sums.ts";
+import { treeSum } from "../sums.ts";
+import { treeSteps } from "./products.ts";
 
 Deno.test("treeSteps() adds all lanes, at most eight at once", () => {
   for (let lanes = 1; lanes <= 1024; lanes *= 2) {

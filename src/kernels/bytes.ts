@@ -1,0 +1,223 @@
+/** Passes over bytes: copies as i8, with borders, and sums of products that are finished. */
+import finishTemplate from "../../shaders/finish_sums.wgsl" with { type: "text" };
+import signedTemplate from "../../shaders/signed_bytes.wgsl" with { type: "text" };
+import zeroTemplate from "../../shaders/zero_bias.wgsl" with { type: "text" };
+import { axisDigits, digitsText } from "./axes.ts";
+import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
+import {
+  eachElement,
+  loopIterations,
+  moduleBuilder,
+  type SizedKernel,
+  type SizeMode,
+  splitTrait,
+  templateKernel,
+  type TensorSplit,
+  WHOLE,
+} from "./module.ts";
+
+/** WGSL of the elements of word `i`, where the last word has less than four the last element again. */
+function wordElements(count: string, element: (at: string) => string): string {
+  return [0, 1, 2, 3].map((b) => element(`min(i * 4u + ${b}u, ${count} - 1u)`)).join(", ");
+}
+
+/** An axis that grows by a border. */
+export interface BorderedAxis {
+  readonly size: number;
+  readonly before: number;
+  readonly after: number;
+}
+
+/** Bytes of [batch][axes][run] that are copied to axes with borders. */
+export interface SignedBytesShape {
+  readonly batch: number;
+  readonly axes: readonly BorderedAxis[];
+  /** Bytes that follow each other at a place. */
+  readonly run: number;
+  /** Whether bytes are u8, of which 128 is taken. */
+  readonly unsigned: boolean;
+  /** What the border holds, as i8. */
+  readonly border: number;
+}
+
+/** Bytes of the copy. */
+export function signedBytes({ batch, axes, run }: SignedBytesShape): number {
+  return axes.reduce((all, { size, before, after }) => all * (before + size + after), batch * run);
+}
+
+/**
+ * Copies bytes as i8, four a thread, with borders along axes: u8 less 128, which turns the top bit. Binds `unsigned`, what is
+ * read, and `signed`, both as words.
+ */
+export function signedBytesKernel(
+  shape: SignedBytesShape,
+  mode: SizeMode,
+  source: TensorSplit,
+  copy: TensorSplit,
+): SizedKernel {
+  const { batch, axes, unsigned, border } = shape;
+  // Whole words where runs are; single bytes else.
+  const width = shape.run % 4 === 0 ? 4 : 1;
+  const module = moduleBuilder(mode);
+  const from = module.tensor("unsigned", "read", 1, source, "u32");
+  const to = module.tensor("signed", "write", 1, copy, "u32");
+  const run = module.size("run", shape.run / width);
+  const names = ["image", ...axes.map((_, d) => `x${d}`), "c"];
+  const size = axes.map((axis, d) => module.size(`size${d}`, axis.size));
+  const before = axes.map((axis, d) => module.size(`before${d}`, axis.before));
+  const grown = axes.map(({ size, before, after }, d) =>
+    module.size(`grown${d}`, before + size + after)
+  );
+  const bytes = (byte: number) => `0x${(byte & 255).toString(16).padStart(2, "0").repeat(width)}u`;
+  const all = signedBytes(shape);
+  const word = wordElements(module.size("count", all / width), (at) => `element(${at})`);
+  const name = `signed_bytes_x${width}_${axes.length}d${unsigned ? "_u8" : ""}${
+    axes.length === 0 ? "" : `_border${border}`
+  }${splitTrait(source, copy)}`;
+  const words = Math.ceil(all / 4);
+  const values = {
+    digits: digitsText(
+      "e",
+      "rest",
+      axisDigits(names, [module.size("batch", batch), ...grown, run]),
+    ),
+    inside: axes.map((_, d) => `x${d} >= ${before[d]} && x${d} - ${before[d]} < ${size[d]}`)
+      .join(" && ") || "true",
+    offset: axes.reduce(
+      (text, _, d) => `(${text}) * ${size[d]} + x${d} - ${before[d]}`,
+      "image",
+    ),
+    run,
+    load: width === 4 ? from.load("at") : `((${from.load("at / 4u")} >> (at % 4u * 8u)) & 255u)`,
+    top: unsigned ? ` ^ ${bytes(128)}` : "",
+    border: bytes(border),
+    begin: eachElement(module.size("words", words)),
+    store: to.store(
+      "i",
+      width === 4 ? "element(i)" : `dot(vec4u(${word}), vec4u(1u, 256u, 65536u, 16777216u))`,
+    ),
+  };
+  return templateKernel(module, name, signedTemplate, values, {
+    workgroups: Math.ceil(words / 256),
+  });
+}
+
+/** Filters in groups, of i8: [group][filters][depth]. */
+export interface ZeroBiasShape {
+  readonly groups: number;
+  /** Of a group. */
+  readonly filters: number;
+  /** Of these the first so many have a bias. */
+  readonly biased: number;
+  readonly depth: number;
+  /** Of the input, as i8. */
+  readonly zeroPoint: number;
+}
+
+/**
+ * What sums of x·w lack to be those of (x − zeroPoint)·w, a workgroup a filter: bias − zeroPoint·Σw, modulo 2^32. Binds `filter`,
+ * `bias` where there is one, and `zero_bias`.
+ */
+export function zeroBiasKernel(
+  shape: ZeroBiasShape,
+  mode: SizeMode,
+  hasBias: boolean,
+  filter: TensorSplit,
+): SizedKernel {
+  const { groups, filters, biased, zeroPoint } = shape;
+  const module = moduleBuilder(mode);
+  const w = module.tensor("filter", "read", 1, filter, "i8");
+  const bias = hasBias ? module.tensor("bias", "read", 1, WHOLE, "i32") : undefined;
+  const result = module.tensor("zero_bias", "write", 1, WHOLE, "i32");
+  const each = module.size("filters", filters);
+  const own = module.size("biased", biased);
+  const depth = module.size("depth", shape.depth);
+  const name = `zero_bias${bias ? "_bias" : ""}${splitTrait(filter)}`;
+  const channel = `row / ${each} * ${own} + min(row % ${each}, ${own} - 1u)`;
+  const threads = 64;
+  const values = {
+    threads,
+    rows: module.size("rows", groups * filters),
+    depth,
+    load: w.load(`row * ${depth} + d`),
+    bias: bias === undefined ? "0i" : `select(0i, ${bias.load(channel)}, row % ${each} < ${own})`,
+    zeroPoint: `bitcast<i32>(${module.size("zero_point", zeroPoint >>> 0)})`,
+    store: result.store("row", "bias - zero * atomicLoad(&total)"),
+  };
+  return templateKernel(module, name, zeroTemplate, values, {
+    workgroups: groups * filters,
+    threads,
+    bytes: 4,
+    iterations: loopIterations(Math.ceil(shape.depth / threads)),
+  });
+}
+
+/** Sums of places in i32, channels innermost. */
+export interface FinishedSums {
+  readonly elements: number;
+  readonly channels: number;
+  /** Where filters have zero points: behind each group's sums are those of a filter of ones. */
+  readonly zeros?: {
+    readonly groups: number;
+    /** As the sums have it: one for all, or `channel`, one for each less `offset`. */
+    readonly point: number | "channel";
+    /** 128 of u8. */
+    readonly offset: number;
+  };
+}
+
+/**
+ * Finishes sums, as i32 or as bytes, four a word, whose channels need not be whole words: what a product's own store cannot write. Of
+ * filters with zero points it takes zeroPoint·Σx of the sums of x·w, modulo 2^32, which leaves those of x·(w − zeroPoint). Binds `sums`,
+ * `filterZeroPoint` where channels have their own, `result` and what the epilogue reads.
+ */
+export function finishSumsKernel(
+  shape: FinishedSums,
+  mode: SizeMode,
+  epilogue: EpilogueFactory,
+  splits: { readonly sums: TensorSplit; readonly result: TensorSplit },
+  stored: "i32" | "i8",
+): SizedKernel {
+  const { elements, zeros } = shape;
+  const module = moduleBuilder(mode);
+  const sums = module.tensor("sums", "read", 1, splits.sums, "i32");
+  const points = zeros?.point === "channel"
+    ? module.tensor("filterZeroPoint", "read", 1, WHOLE, "i32")
+    : undefined;
+  const width = stored === "i8" ? 4 : 1;
+  const result = module.tensor("result", "write", width, splits.result, stored);
+  const steps = epilogue(module, 1, (row) => row);
+  const zero = zeros &&
+    (points === undefined
+      ? `bitcast<i32>(${module.size("zero_point", Number(zeros.point) >>> 0)})`
+      : `(${points.load("channel")} - bitcast<i32>(${module.size("offset", zeros.offset)}))`);
+  const name = `${
+    zeros === undefined ? "quantize" : `zero_sums_${stored}${points ? "_channel" : ""}`
+  }${epilogueTrait(steps)}${splitTrait(splits.sums, splits.result)}`;
+  const channels = module.size("channels", shape.channels);
+  const finished = (at: string) =>
+    applyEpilogue(steps, zeros === undefined ? sums.load(at) : `whole(${at})`, {
+      width: 1,
+      side: "rows",
+      row: `(${at} % ${channels})`,
+      column: `(${at} / ${channels})`,
+      offset: at,
+    });
+  const four = wordElements(module.size("count", elements), finished);
+  const each = zeros && module.size("each", shape.channels / zeros.groups);
+  const results = Math.ceil(elements / width);
+  const values = {
+    functions: steps.map(({ declarations }) => declarations).join("\n"),
+    channels,
+    each,
+    row: zeros && module.size("row", shape.channels + zeros.groups),
+    sum: sums.load("first + channel + group"),
+    ones: sums.load(`first + group * (${each} + 1u) + ${each}`),
+    zero,
+    begin: eachElement(module.size(zeros ? "results" : "words", results)),
+    store: result.store("i", width === 4 ? `vec4<i32>(${four})` : finished("i")),
+  };
+  return templateKernel(module, name, finishTemplate, values, {
+    workgroups: Math.ceil(results / 256),
+  });
+}
