@@ -11,7 +11,7 @@ import type { CacheState, RunCase, RunGroup, RunOptions } from "../run/run_group
 import type { Subject } from "../run/subject.ts";
 import { filterLayoutFor, type Layout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import type { SuiteProblem } from "./suite.ts";
+import type { SuiteProblem, SuiteProduct } from "./suite.ts";
 
 /** What a run over convolutions covers: the cross product of problems and of every list. */
 export interface BenchPlan extends RunOptions {
@@ -70,6 +70,20 @@ export function gemmGroups(
   const cases = [{ algorithm: "gemm", policy: "auto", tile: "auto", caches }];
   return distinct(problems.map((problem) => gemmSubject(problem, arithmetic)))
     .map((subject) => ({ subject, cases }));
+}
+
+/** The groups of a network's products beside its convolutions, in the types of the run or their own. */
+export function productGroups(
+  { dtypes, outDtype, caches }: Pick<BenchPlan, "dtypes" | "outDtype" | "caches">,
+  products: readonly SuiteProduct[],
+): RunGroup[] {
+  const types = dtypes.map((dtype) => ({ dtype, outDtype }));
+  return products.flatMap(({ run, ...problem }) =>
+    (run?.types ?? types).flatMap((type) => {
+      const out = type.dtype === "f16" && type.outDtype === "f32" ? type.outDtype : undefined;
+      return gemmGroups([problem], { dtype: type.dtype, accumulate: "f32", outDtype: out }, caches);
+    })
+  );
 }
 
 /** The groups as the CPU runs them: it has one way, and no caches to speak of. */

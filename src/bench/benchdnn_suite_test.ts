@@ -9,7 +9,9 @@ const LAYER = "mb1ic4ih5oc4kh3";
 /** What a suite's problems are run as, and what of it is left aside. */
 function readings(text: string) {
   const skips: string[] = [];
-  const problems = parseSuite(text, "s", "fwd", undefined, (what) => void skips.push(what));
+  const problems = parseSuite(text, "s", "fwd", undefined, {
+    onSkip: (what) => void skips.push(what),
+  });
   const said = problems.map(({ run }) => {
     const types = run?.types?.map(({ dtype, outDtype }) => [dtype, outDtype].join(">"));
     return [run?.ops, types, run?.layouts].map((list) => list?.join() ?? "-").join(" ");

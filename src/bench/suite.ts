@@ -2,6 +2,8 @@ import { InputSyntaxError, placedError } from "../errors.ts";
 import type { ConvProblem, Operation } from "../problem/conv_problem.ts";
 import { closest } from "../problem/closest.ts";
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
+import type { GemmProblem } from "../problem/gemm_problem.ts";
+import { parseGemm, printGemm } from "../problem/gemm_suite.ts";
 import {
   DIRECTION_NAMES,
   type OptionValues,
@@ -31,6 +33,19 @@ export interface SuiteProblem extends ConvProblem {
   readonly run?: SuiteRun;
 }
 
+/** A product of a suite, and the types that it runs in. */
+export interface SuiteProduct extends GemmProblem {
+  readonly run?: Pick<SuiteRun, "types">;
+}
+
+/** What a suite tells beside its convolutions. */
+export interface SuiteListener {
+  /** Gets each option of benchdnn, or part of its value, that has no effect here. */
+  readonly onSkip?: (what: string) => void;
+  /** Gets each product; without it they are refused. */
+  readonly onProduct?: ((product: SuiteProduct) => void) | undefined;
+}
+
 /** State of the options that apply to the problems below them. */
 interface Settings {
   /** Takes the place of each batch; 0 leaves it. */
@@ -53,11 +68,10 @@ const OPTIONS = "--batch --mb --match --reset --dir --dt --cfg --stag --dtag".sp
  * Problems of a suite file's text, in benchdnn's grammar: descriptors, whose lists and ranges make several;
  * `#` starts a comment. `--batch=FILE` stands for another file's problems, `--mb=N` replaces the batch,
  * `--match=REGEX` keeps problems whose descriptor it matches, `--dir`, `--dt`, `--stag` and `--dtag` set operations, types
- * and layouts, `--reset` ends all of them.
+ * and layouts, `--reset` ends all of them. A line such as `128 256 64 n t n"fc"` is a product.
  *
  * @param source The file's name, for messages.
  * @param include Finds the files of `--batch`; without it they are refused.
- * @param onSkip Gets each option of benchdnn, or part of its value, that has no effect here.
  * @throws {SyntaxError} with file, line, column and a caret; also where a file includes itself, or there are too many.
  * @throws {RangeError} with file and line where the values do not fit together.
  */
@@ -66,7 +80,7 @@ export function parseSuite(
   source: string,
   op: Operation = "fwd",
   include?: IncludeSuite,
-  onSkip: (what: string) => void = () => {},
+  { onSkip = () => {}, onProduct }: SuiteListener = {},
 ): SuiteProblem[] {
   let files = 0;
   let count = 0;
@@ -77,8 +91,10 @@ export function parseSuite(
     return wordsOf(file).flatMap((word) => {
       try {
         if (!word.text.startsWith("-")) {
-          const problems = chosen(parseWord(word, op), settings);
-          count += problems.length;
+          const isProduct = /^\d+(\s|$)/.test(word.text);
+          const problems = isProduct ? [] : chosen(parseWord(word, op), settings);
+          if (isProduct) tellProduct(word, settings, onProduct);
+          count += isProduct ? 1 : problems.length;
           if (count <= MAX_PROBLEMS) return problems;
           throw wordError(word, `there are more than ${MAX_PROBLEMS} problems`);
         }
@@ -115,6 +131,20 @@ function wordsOf({ text, source }: SuiteText): SuiteWord[] {
 
 function parseWord({ shown, column }: SuiteWord, op: Operation): ConvProblem[] {
   return parseDescriptors(shown, op, column);
+}
+
+/** Parses a product and hands it on where the settings keep it. */
+function tellProduct(
+  word: SuiteWord,
+  { match, run: { types } }: Settings,
+  onProduct: SuiteListener["onProduct"],
+): void {
+  const product = parseGemm(word.shown);
+  if (onProduct === undefined) {
+    throw wordError(word, "it is a product, which wgconv bench and wgconv gemm run");
+  }
+  if (match !== undefined && !match.test(printGemm(product))) return;
+  onProduct(types === undefined ? product : { ...product, run: { types } });
 }
 
 /** The problems that the settings keep, with the settings' batch and run. */

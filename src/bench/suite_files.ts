@@ -5,14 +5,12 @@ import type { GemmProblem } from "../problem/gemm_problem.ts";
 import { parseGemmSuite } from "../problem/gemm_suite.ts";
 import { readText } from "../read_text.ts";
 import { OWN_SUITES, type SuiteKind } from "./own_suites.ts";
-import { parseSuite, type SuiteProblem, type SuiteText } from "./suite.ts";
+import { parseSuite, type SuiteListener, type SuiteProblem, type SuiteText } from "./suite.ts";
 
 /** Callbacks of reading a suite. */
-export interface SuiteHooks {
+export interface SuiteHooks extends SuiteListener {
   /** Gets the path of each file that is read. */
   readonly onFile?: (path: string) => void;
-  /** Gets each option of a suite, or part of its value, that has no effect here. */
-  readonly onSkip?: (what: string) => void;
 }
 
 /**
@@ -22,13 +20,16 @@ export interface SuiteHooks {
  * @throws {Deno.errors.NotFound} and its like with the file's name.
  * @throws as {@linkcode parseSuite}.
  */
-export function readSuite(path: string, { onFile, onSkip }: SuiteHooks = {}): SuiteProblem[] {
+export function readSuite(
+  path: string,
+  { onFile, ...listener }: SuiteHooks = {},
+): SuiteProblem[] {
   const { text, source } = suiteText(path, "convolutions", onFile);
   const include = (inner: string, from: string) => {
     const beside = isAbsolute(inner) ? inner : join(dirname(from), inner);
     return suiteText(isOwn(inner) && !isFile(beside) ? inner : beside, "convolutions", onFile);
   };
-  return parseSuite(text, source, "fwd", include, onSkip);
+  return parseSuite(text, source, "fwd", include, listener);
 }
 
 /** Reads a suite of products, as {@linkcode readSuite} does one of convolutions. */

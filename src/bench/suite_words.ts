@@ -1,3 +1,5 @@
+import { withoutComment } from "../problem/gemm_suite.ts";
+
 /** A word of a suite file and where it stands. */
 export interface SuiteWord {
   readonly text: string;
@@ -11,12 +13,18 @@ export interface SuiteWord {
 
 /**
  * Splits a suite's text as benchdnn does: at white space, several words to a line; `#` starts a comment, and a
- * backslash at a word's end glues the next word to it. Quotes hold a name with spaces or `#` together.
+ * backslash at a word's end glues the next word to it. Quotes hold a name with spaces or `#` together. A line that begins
+ * with a number is one word, a product.
  */
 export function suiteWords(text: string): SuiteWord[] {
   const words: SuiteWord[] = [];
   let open: SuiteWord | undefined;
   text.replace(/^\uFEFF/, "").split(/\r?\n/).forEach((line, index) => {
+    if (open === undefined && /^\s*\d+(\s|$)/.test(line)) {
+      const text = withoutComment(line);
+      words.push({ text: text.trimStart(), line: index + 1, column: 0, shown: text });
+      return;
+    }
     for (const match of line.matchAll(/#.*|(?:[^\s"#]|"[^"]*"?)+/g)) {
       if (match[0].startsWith("#")) break;
       const goesOn = match[0].endsWith("\\");

@@ -31,7 +31,7 @@ import {
 } from "./problem_options.ts";
 import { MATHS } from "../algorithms/math.ts";
 import { Command } from "#cli-types";
-import { benchGroups, type BenchPlan } from "../bench/bench_plan.ts";
+import { benchGroups, type BenchPlan, productGroups } from "../bench/bench_plan.ts";
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import type { Executor } from "../run/executor.ts";
 import { defaultFill } from "../run/operands.ts";
@@ -43,6 +43,7 @@ import { BACKENDS } from "../gpu/provider.ts";
 import { askedVariant } from "../kernels/main_loop_variant.ts";
 import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
+import { printGemm } from "../problem/gemm_suite.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import type { CaseTableOptions } from "../report/case_table.ts";
@@ -77,6 +78,13 @@ import {
 import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
 import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
+import {
+  BATCH_HELP,
+  INPUT_SHAPE_HELP,
+  MODEL_HELP,
+  parseInputShape,
+  TRAINING_HELP,
+} from "./model_option.ts";
 import { FORCE_HELP } from "./outputs.ts";
 
 const EXAMPLES = `
@@ -87,11 +95,12 @@ calls is checked.
 --device cpu times the FP64 reference itself and checks nothing.
 
 A suite is a file in the grammar of oneDNN's benchdnn, or a built-in suite's name. It holds descriptors,
---batch=FILE, --mb=N and --match=REGEX (RE2). Its --dir, --dt, --stag and --dtag apply where --op, --dtype
+products (m n k), --batch=FILE, --mb=N and --match=REGEX (RE2). Its --dir, --dt, --stag and --dtag apply where --op, --dtype
 and --layout are not given. Other options of benchdnn are ignored; the last line counts them.
 
 Examples:
   wgconv bench --suite resnet3x3 --op all --jsonl resnet.jsonl --resume
+  wgconv bench --model resnet50.onnx --batch 8
   wgconv bench mb8ic32,64ih28oc64kh3ph1 --algorithm direct,implicit-gemm --cache hot,cold
   wgconv bench --suite vgg16 --algorithm winograd2d --tile "F(2x2,3x3),F(4x4,3x3)"
   wgconv bench --suite vgg16 --shard 2/4 --jsonl part2.jsonl
@@ -107,6 +116,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .optionsGroup(GROUPS.common)
     .argument("[descriptor...]", "problems, such as mb8ic64ih56oc64kh3ph1")
     .option("--suite <file|name>", SUITE_HELP, gather)
+    .option("--model <source>", MODEL_HELP, gather)
     .option("--problem <descriptor>", "a problem; repeatable", gather)
     .option("--list-suites", "list the built-in suites")
     .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), ["fwd" as const])
@@ -128,6 +138,10 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--sort <column>", SORT_HELP, parseSort)
     .option("--wide", WIDE_HELP)
     .option("--force", FORCE_HELP)
+    .optionsGroup(GROUPS.model)
+    .option("--batch <n>", BATCH_HELP, wholeNumber(1))
+    .option("--input-shape <name=sizes>", INPUT_SHAPE_HELP, parseInputShape)
+    .option("--training", TRAINING_HELP)
     .optionsGroup(GROUPS.measure)
     .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
     .option("--runs <n>", "most timed samples per case", wholeNumber(1), 30)
@@ -178,8 +192,9 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .action(async (descriptors, options, command) => {
       if (options.listSuites) return printSuites(options.json === true);
       if (options.device === "cpu") refuseOnCpu("Cannot bench", command, ["check"]);
-      const suites = readSuites(options.suite, command);
-      const bench = benchPlan(options, readProblems(descriptors, options, suites));
+      const suites = await readSuites(options, command, true);
+      const { problems, products } = readProblems(descriptors, options, suites);
+      const bench = benchPlan(options, problems);
       const ops = bench.problems.flatMap(({ run }) => run?.ops ?? options.op);
       refuseLossScale("Cannot bench", options.lossScale, ops);
       const tuned = options.algorithm.includes("auto") && options.device === "gpu"
@@ -188,7 +203,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       let outdated = 0;
       await reportSuite({
         run: bench,
-        groups: benchGroups(bench),
+        groups: [...benchGroups(bench), ...productGroups(bench, products)],
         inputs: [...suites.files, tuningFile(options.tuning)],
         environment: environmentOptions(bench),
         ceilings: modelCeilings(bench),
@@ -221,27 +236,34 @@ function readProblems(
   descriptors: readonly string[],
   options: BenchOptions,
   suites: ReadSuites,
-): SuiteProblem[] {
+): Pick<ReadSuites, "problems" | "products"> {
   refuseFiles("Cannot bench", descriptors);
   const problems: SuiteProblem[] = [...descriptors, ...options.problem ?? []]
     .flatMap((text) => parseDescriptors(text));
   problems.push(...suites.problems);
-  if (problems.length === 0) {
+  // Algorithms by name are those of convolutions.
+  const products = options.algorithm.includes("auto") ? suites.products : [];
+  const texts = [...problems.map(printDescriptor), ...products.map(printGemm)];
+  if (texts.length === 0) {
+    const files = [...options.suite ?? [], ...options.model ?? []];
     throw new InputTypeError(
-      (options.suite === undefined
-        ? "Cannot bench: no problem, give descriptors, --suite or --problem"
-        : `Cannot bench: ${options.suite.join(", ")} holds no problem that its options keep`) +
+      (files.length === 0
+        ? "Cannot bench: no problem, give descriptors, --model, --suite or --problem"
+        : `Cannot bench: ${files.join(", ")} holds no problem that its options keep`) +
         ignoredClause(suites),
     );
   }
   const pattern = options.match;
-  if (pattern === undefined) return problems;
-  const kept = problems.filter((problem) => pattern.test(printDescriptor(problem)));
-  if (kept.length > 0) return kept;
-  throw new InputTypeError(
-    `Cannot bench: ${pattern} matches none of ${problems.length} problems, ` +
-      `the first is ${printDescriptor(problems[0]!)}`,
-  );
+  if (pattern === undefined) return { problems, products };
+  if (!texts.some((text) => pattern.test(text))) {
+    throw new InputTypeError(
+      `Cannot bench: ${pattern} matches none of ${texts.length} problems, the first is ${texts[0]}`,
+    );
+  }
+  return {
+    problems: problems.filter((problem) => pattern.test(printDescriptor(problem))),
+    products: products.filter((product) => pattern.test(printGemm(product))),
+  };
 }
 
 function benchPlan(options: BenchOptions, problems: readonly SuiteProblem[]): BenchPlan {

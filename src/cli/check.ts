@@ -152,7 +152,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--tile <list>", "Winograd tiles; auto lets the planner choose", splitTiles, ["auto"])
     .addHelpText("after", EXAMPLES)
     .action(async (options, command) => {
-      const suites = readSuites(options.suite, command);
+      const suites = await readSuites({ suite: options.suite }, command);
       const plan = checkPlan(options, suites);
       const { baseline: path, junit, saveFailures, force } = options;
       const jsonl = options.json ? "-" : options.jsonl;

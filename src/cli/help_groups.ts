@@ -7,6 +7,7 @@ export const GROUPS = {
   measure: "Checking and timing:",
   table: "Tables and records:",
   suite: "With --suite:",
+  model: "With --model:",
   files: "Files:",
   device: "Device:",
   kernel: "Choice of kernel:",

@@ -9,7 +9,7 @@ import { tryPlanConv } from "../algorithms/planner.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
 import type { TuningTable } from "../algorithms/tuned_choice.ts";
-import { InputSyntaxError, InputTypeError, isInputError } from "../errors.ts";
+import { InputTypeError, isInputError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import {
   type ConvDType,
@@ -19,7 +19,6 @@ import {
 } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import { printableCell } from "../printable.ts";
-import { readText } from "../read_text.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
 import { ADAPTER_HELP, BACKEND_HELP, type GpuChoice } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
@@ -28,7 +27,19 @@ import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
 import { openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
 import { readTuning, TUNING_HELP, tuningOf } from "./tuning_options.ts";
-import { oneOf, pathOr, readPathOr, refuseWords } from "./values.ts";
+import { gather, oneOf, pathOr, refuseOptions, refuseWords, wholeNumber } from "./values.ts";
+import { noteIgnored, readSuites } from "./suite_option.ts";
+import {
+  BATCH_HELP,
+  INPUT_SHAPE_HELP,
+  MODEL_HELP,
+  type ModelChoice,
+  parseInputShape,
+  TRAINING_HELP,
+} from "./model_option.ts";
+import { readLimitsFile } from "./limits_file.ts";
+import { planLayers, plannedTable } from "./plan_model.ts";
+import type { CommandUnknownOpts } from "#cli-types";
 
 const EXAMPLES = `
 A plan needs no GPU. It keeps to the limits that every WebGPU device has, to those of a file (JSON with
@@ -36,6 +47,7 @@ WebGPU's names, such as the first line of bench's JSONL), or to this machine's.
 
 Examples:
   wgconv plan --problem mb32ic64ih56oc64kh3ph1
+  wgconv plan --model resnet50.onnx --device gpu
   wgconv plan --problem mb32ic64ih56oc64kh3ph1 --all --max-workspace 64MB
   wgconv plan --input x.npy --filter w.npy --padding 1 --device gpu
   wgconv plan --problem mb32ic64ih56oc64kh3ph1 --op bwd-filter --limits h200.json --json
@@ -49,6 +61,11 @@ export function planCommand() {
     .optionsGroup(GROUPS.common)
     .option("--all", "list what every algorithm would do")
     .option("--wgsl", "print the shaders")
+    .option("--model <source>", MODEL_HELP, gather)
+    .optionsGroup(GROUPS.model)
+    .option("--batch <n>", BATCH_HELP, wholeNumber(1))
+    .option("--input-shape <name=sizes>", INPUT_SHAPE_HELP, parseInputShape)
+    .option("--training", TRAINING_HELP)
     .optionsGroup(GROUPS.device)
     .option(
       "--device <name>",
@@ -67,7 +84,8 @@ export function planCommand() {
     .optionsGroup(GROUPS.kernel)
     .option("--tuning <file>", TUNING_HELP, pathOr("none"))
     .addHelpText("after", EXAMPLES)
-    .action(async (options, { args }) => {
+    .action(async (options, command) => {
+      const { args } = command;
       refuseWords("Cannot plan", args, operandFlags(options.op));
       if (options.tuning !== undefined && options.device !== "gpu") {
         throw new InputTypeError(
@@ -79,6 +97,7 @@ export function planCommand() {
           "Cannot plan: --wgsl prints shaders, not JSON; one must go",
         );
       }
+      if (options.model !== undefined) return await planModel(options, command);
       using subject = await openPlanned(options);
       const device = options.device === "gpu"
         ? await thisDevice(options)
@@ -112,6 +131,50 @@ export function planCommand() {
         );
       }
     });
+}
+
+/** Prints what would run of every layer of the models. */
+async function planModel(options: PlanModelOptions, command: CommandUnknownOpts): Promise<void> {
+  const { problem, input, filter, gradOutput, bias, all, wgsl, model = [], ...rest } = options;
+  refuseOptions("Cannot plan: --model says the problems", {
+    problem,
+    input,
+    filter,
+    gradOutput,
+    bias,
+    all,
+    wgsl,
+  });
+  const suites = await readSuites({ ...rest, model }, command, true);
+  const device: ThisDevice = options.device === "gpu"
+    ? await thisDevice(options)
+    : { limits: readLimitsFile(options.limits) };
+  const { limits, matrixUnits, workgroupsInFlight, model: measured, adapter, tuning } = device;
+  const own = planningOptions(options);
+  const planning = {
+    limits,
+    algorithm: options.algorithm,
+    ...own,
+    ...defined({ matrixUnits, tuning }),
+    device: modelOf(workgroupsInFlight, own.device ?? measured, adapter),
+  };
+  const { op, dtype, outDtype, layout } = options;
+  const layers = planLayers(suites, { op, dtype, outDtype, layout, planning });
+  noteIgnored(suites);
+  const out = printer("stdout");
+  if (options.json) return layers.forEach((layer) => out.line(JSON.stringify(layer)));
+  out.line(plannedTable(layers, terminalColumns("stdout")));
+  out.line(`predicted on ${deviceText(planning.device)}`);
+}
+
+/** Options of planning models. */
+interface PlanModelOptions extends ProblemOptions, GpuChoice, ModelChoice {
+  readonly model?: readonly string[] | undefined;
+  readonly device: "none" | "gpu";
+  readonly limits: string;
+  readonly tuning?: string | undefined;
+  readonly all?: boolean | undefined;
+  readonly wgsl?: boolean | undefined;
 }
 
 /**
@@ -218,60 +281,6 @@ async function thisDevice(
     adapter: gpu.info.adapter,
     tuning: options.algorithm === "auto" ? tuningOf(readTuning(options.tuning), device) : undefined,
   };
-}
-
-/**
- * Reads device limits from the first line of a file, or from the whole of it; those it lacks are the defaults.
- *
- * @throws {SyntaxError} if it is no JSON object, {TypeError} if a limit is none of a device.
- */
-function readLimitsFile(path: string): DeviceLimits {
-  if (path === "default") return DEFAULT_LIMITS;
-  const json = limitsObject(readPathOr("default", path, readText), path);
-  const limits: Record<string, number> = { ...DEFAULT_LIMITS };
-  for (const name of Object.keys(DEFAULT_LIMITS)) {
-    const value = json[name];
-    if (value === undefined) continue;
-    if (!isLimit(name, value)) {
-      throw new InputTypeError(
-        `Cannot read ${path}: ${name} is ${JSON.stringify(value)}, no limit of a device`,
-      );
-    }
-    limits[name] = value;
-  }
-  return { ...DEFAULT_LIMITS, ...limits };
-}
-
-/** Whether a device may have this limit: bindings begin at multiples of 256 bytes. */
-function isLimit(name: string, value: unknown): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value) &&
-    value >= (name.endsWith("Size") ? 256 : 1);
-}
-
-function limitsObject(text: string, path: string): Record<string, unknown> {
-  for (const candidate of [text, text.slice(0, Math.max(0, text.indexOf("\n")))]) {
-    const parsed = tryJson(candidate);
-    if (typeof parsed !== "object" || parsed === null) continue;
-    const { limits } = parsed as { limits?: unknown };
-    const found = typeof limits === "object" && limits !== null ? limits : parsed;
-    if (Object.keys(DEFAULT_LIMITS).some((name) => name in found)) {
-      return found as Record<string, unknown>;
-    }
-    throw new InputTypeError(
-      `Cannot read ${path}: it has no limit of a device, expected one such as ${
-        Object.keys(DEFAULT_LIMITS)[0]
-      }`,
-    );
-  }
-  throw new InputSyntaxError(`Cannot read ${path}: expected a JSON object of device limits`);
-}
-
-function tryJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function shaders(plan: Plan): Map<string, string> {

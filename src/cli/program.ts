@@ -69,6 +69,11 @@ const COMMANDS: readonly Entry[] = [
     load: async () => (await import("./plan.ts")).planCommand(),
   },
   {
+    name: "layers",
+    summary: "list a network's convolutions and products, from ONNX or logs",
+    load: async () => (await import("./layers.ts")).layersCommand(),
+  },
+  {
     name: "tensor",
     summary: "make, describe, convert, compare and draw .npy tensors",
     load: async () => (await import("./tensor.ts")).tensorCommand(),

@@ -1,10 +1,12 @@
+import type { SuiteRun } from "../bench/benchdnn.ts";
 import { OWN_SUITES, suiteSubject } from "../bench/own_suites.ts";
-import { parseSuite, type SuiteProblem } from "../bench/suite.ts";
+import { parseSuite, type SuiteProblem, type SuiteProduct } from "../bench/suite.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import type { CommandUnknownOpts } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
 import { parseGemmSuite } from "../problem/gemm_suite.ts";
 import { textTable } from "../report/table.ts";
+import { type ModelChoice, modelSuites } from "./model_option.ts";
 import { printer, reporter } from "./output.ts";
 
 export const SUITE_HELP =
@@ -12,30 +14,50 @@ export const SUITE_HELP =
 
 export interface ReadSuites {
   readonly problems: readonly SuiteProblem[];
+  readonly products: readonly SuiteProduct[];
   readonly files: readonly string[];
   /** A line that counts what has no effect here; empty where all has. */
   readonly ignored: string;
 }
 
+/** Files of problems: suites, and models with what completes them. */
+export interface SuiteChoice extends ModelChoice {
+  readonly suite?: readonly string[] | undefined;
+  readonly model?: readonly string[] | undefined;
+}
+
 /**
- * Reads the suites that `--suite` names.
+ * Reads the suites that `--suite` names and the models of `--model`.
  *
  * @param command Its --op, --dtype (or --out-dtype) and --layout take the place of the suites' where the user gives them.
+ * @param runsProducts Whether products are kept; else they count as ignored.
  */
-export function readSuites(
-  paths: readonly string[] | undefined,
+export async function readSuites(
+  { suite: paths = [], model = [], ...choice }: SuiteChoice,
   command: Pick<CommandUnknownOpts, "getOptionValueSource">,
-): ReadSuites {
+  runsProducts = false,
+): Promise<ReadSuites> {
   const given = (...names: readonly string[]) =>
     names.some((name) => command.getOptionValueSource(name) === "cli");
   const [op, dtype, layout] = [given("op"), given("dtype", "outDtype"), given("layout")];
   const files: string[] = [];
   const skips: string[] = [];
+  const allProducts: SuiteProduct[] = [];
   const hooks = {
     onFile: (file: string) => void files.push(file),
     onSkip: (what: string) => void skips.push(what),
+    onProduct: ({ run, ...product }: SuiteProduct) => {
+      if (!runsProducts) skips.push("a product, which wgconv bench runs");
+      else allProducts.push(run === undefined || dtype ? product : { ...product, run });
+    },
   };
-  const all: SuiteProblem[] = (paths ?? []).flatMap((path) => readSuite(path, hooks))
+  const models = await modelSuites(model, choice);
+  files.push(...model);
+  const read = [
+    ...paths.flatMap((path) => readSuite(path, hooks)),
+    ...models.flatMap(({ text, source }) => parseSuite(text, source, "fwd", undefined, hooks)),
+  ];
+  const all: SuiteProblem[] = read
     .map(({ run, ...problem }) =>
       run === undefined ? problem : {
         ...problem,
@@ -46,8 +68,10 @@ export function readSuites(
         },
       }
     );
-  const problems = all.filter(({ run }) => run?.types?.length !== 0);
-  return { problems, files, ignored: ignoredLine(skips, all.length - problems.length) };
+  const runs = ({ run }: { readonly run?: SuiteRun }) => run?.types?.length !== 0;
+  const [problems, products] = [all.filter(runs), allProducts.filter(runs)];
+  const leftOut = all.length + allProducts.length - problems.length - products.length;
+  return { problems, products, files, ignored: ignoredLine(skips, leftOut) };
 }
 
 /** {@linkcode ReadSuites.ignored} as the end of a sentence. */
@@ -84,6 +108,9 @@ export function refuseFiles(doing: string, words: readonly string[]): void {
         `${doing}: ${word} is a tensor, conv takes it as --input ${word}; ` +
           "here a descriptor such as mb1ic3ih32oc8kh3 says the sizes",
       );
+    }
+    if (/\.onnx$/i.test(word)) {
+      throw new InputTypeError(`${doing}: ${word} is a model, did you mean --model ${word}?`);
     }
     const own = OWN_SUITES.some(({ name }) => name === word);
     if (own || /[/\\]|\.[a-z]+$/i.test(word)) {

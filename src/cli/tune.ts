@@ -16,6 +16,13 @@ import { caseProgress } from "./case_progress.ts";
 import { onInterrupt, printer, reporter, sayFailed, terminalColumns } from "./output.ts";
 import { ADAPTER_HELP, BACKEND_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
+import {
+  BATCH_HELP,
+  INPUT_SHAPE_HELP,
+  MODEL_HELP,
+  parseInputShape,
+  TRAINING_HELP,
+} from "./model_option.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { proveOutputs } from "./outputs.ts";
 import { ignoredClause, noteIgnored, readSuites, refuseFiles, SUITE_HELP } from "./suite_option.ts";
@@ -45,6 +52,7 @@ export function tuneCommand() {
     .argument("[descriptor...]", "problems, such as mb8ic64ih56oc64kh3ph1")
     .optionsGroup(GROUPS.common)
     .option("--suite <file|name>", SUITE_HELP, gather)
+    .option("--model <source>", MODEL_HELP, gather)
     .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), ["fwd" as const])
     .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
       "nchw" as const,
@@ -55,6 +63,10 @@ export function tuneCommand() {
     .option("--columns <list>", TUNE_COLUMNS_HELP, parseTuneColumns)
     .option("--sort <column>", SORT_HELP, parseTuneSort)
     .option("--force", "merge into --output even if it is an input")
+    .optionsGroup(GROUPS.model)
+    .option("--batch <n>", BATCH_HELP, wholeNumber(1))
+    .option("--input-shape <name=sizes>", INPUT_SHAPE_HELP, parseInputShape)
+    .option("--training", TRAINING_HELP)
     .optionsGroup(GROUPS.measure)
     .option("--seed <n>", SEED_HELP, wholeNumber(0), 1)
     .option("--runs <n>", "most timed samples per finalist", wholeNumber(1), 30)
@@ -74,14 +86,15 @@ export function tuneCommand() {
     .addHelpText("after", EXAMPLES)
     .action(async (descriptors, options, command) => {
       refuseFiles("Cannot tune", descriptors);
-      const suites = readSuites(options.suite, command);
+      const suites = await readSuites(options, command);
       const problems: SuiteProblem[] = descriptors.flatMap((text) => parseDescriptors(text));
       problems.push(...suites.problems);
+      const files = [...options.suite ?? [], ...options.model ?? []];
       if (problems.length === 0) {
         throw new InputTypeError(
-          (options.suite === undefined
-            ? "Cannot tune: no problem, give descriptors or --suite"
-            : `Cannot tune: ${options.suite.join(", ")} holds no problem that its options keep`) +
+          (files.length === 0
+            ? "Cannot tune: no problem, give descriptors, --suite or --model"
+            : `Cannot tune: ${files.join(", ")} holds no problem that its options keep`) +
             ignoredClause(suites),
         );
       }

@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { UnsupportedError } from "../errors.ts";
+import { environmentValue, fetchPackage, type NativePackage, verifyFile } from "../npm_package.ts";
 
 /** What the addon of the npm package `webgpu` exports, as far as it is used. */
 export interface DawnAddon {
@@ -11,7 +12,7 @@ export interface DawnAddon {
 const NAME = "webgpu";
 const VERSION = "0.6.2";
 
-/** SHA-256 of the package's addons: native code is loaded only if it is what npm had when the version was pinned. */
+/** SHA-256 of the package's addons. */
 const ADDONS: Readonly<Record<string, string>> = {
   "darwin-universal": "f5b278f3dc65276bf1f8a667f91650d32585431d5b2d148ca729f67924c574a3",
   "linux-arm64": "474a272ac9be570b04fa3791576d32e56f574818e60190c6788a83be90233980",
@@ -20,10 +21,14 @@ const ADDONS: Readonly<Record<string, string>> = {
   "win32-x64": "75fff5db8a7541ad7a2d22c468e6f8bc3614b87c3b649c8ce712f7f5148ef338",
 };
 
-/** What each kind of program is to be given: permissions, or the file where those are fixed. */
-const HOW =
-  `run it, or install it, with -A; of a compiled file set WGCONV_DAWN to the index.js that ` +
-  `\`npm install ${NAME}@${VERSION}\` makes`;
+const PACKAGE: NativePackage = {
+  name: NAME,
+  version: VERSION,
+  doing: "Cannot load Dawn",
+  how: `run it, or install it, with -A; of a compiled file set WGCONV_DAWN to the index.js that ` +
+    `\`npm install ${NAME}@${VERSION}\` makes`,
+  offline: `without a network set WGCONV_DAWN to the index.js of the npm package ${NAME}`,
+};
 
 /**
  * Loads Dawn's addon: the one `WGCONV_DAWN` names as it is, else the one in Deno's npm cache, else from npm.
@@ -31,14 +36,14 @@ const HOW =
  * @throws {UnsupportedError} where it cannot be had
  */
 export async function loadAddon(): Promise<DawnAddon> {
-  const named = mayRead("WGCONV_DAWN") ? Deno.env.get("WGCONV_DAWN") : undefined;
+  const named = environmentValue("WGCONV_DAWN");
   const path = named ? addonBeside(resolve(named)) : await fetchAddon();
   try {
     return createRequire(import.meta.url)(path);
   } catch (cause) {
     if (cause instanceof Deno.errors.NotCapable) {
       throw new UnsupportedError(
-        `Cannot load Dawn from ${path}: this program may not load native code; ${HOW}`,
+        `Cannot load Dawn from ${path}: this program may not load native code; ${PACKAGE.how}`,
         { cause },
       );
     }
@@ -66,81 +71,16 @@ function platform(): string {
 }
 
 /**
- * Finds the addon in Deno's npm cache, downloading the package first where it is not there. An `import("npm:…")` would
- * enter it into `deno.lock`, and what stands there is downloaded by every run of the program.
+ * Finds the addon in Deno's npm cache, downloading the package first where it is not there.
  *
  * @throws {UnsupportedError} where it cannot be had, or is not the one whose hash stands here
  */
 export async function fetchAddon(): Promise<string> {
-  if (Deno.permissions.querySync({ name: "run" }).state !== "granted") {
-    throw new UnsupportedError(
-      `Cannot load Dawn: this program may not start Deno, which downloads it; ${HOW}`,
-    );
-  }
-  const info = JSON.parse(await runDeno(["info", "--json", "--no-config"]));
-  const cached = () => findPackage(String(info.npmCache));
-  if (cached() === undefined) {
-    await runDeno(["cache", "--quiet", "--no-config", "--no-lock", `npm:${NAME}@${VERSION}`]);
-  }
-  const index = cached();
-  if (index === undefined) throw new UnsupportedError(`Cannot load Dawn: npm has no ${NAME}`);
-  const path = addonBeside(index);
-  await verify(path);
-  return path;
-}
-
-/** Whether the program sees a variable of the environment. */
-function mayRead(variable: string): boolean {
-  return Deno.permissions.querySync({ name: "env", variable }).state === "granted";
-}
-
-/** Holds an addon against the hash of its platform. */
-async function verify(path: string): Promise<void> {
+  const path = addonBeside(join(await fetchPackage(PACKAGE), "index.js"));
   const expected = ADDONS[platform()];
   if (expected === undefined) {
     throw new UnsupportedError(`Cannot load Dawn: ${NAME} has no addon for ${platform()}`);
   }
-  const bytes = await Deno.readFile(path).catch((cause) => {
-    throw new UnsupportedError(`Cannot load Dawn from ${path}: ${cause.message}`, { cause });
-  });
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
-  if (hash === expected) return;
-  throw new UnsupportedError(
-    `Cannot load Dawn: SHA-256 of ${path} is ${hash}, ${NAME} ${VERSION} has ${expected}; ` +
-      "remove the file's package from the cache",
-  );
-}
-
-/** The package's `index.js` in a cache, which has a folder for each registry. */
-function findPackage(npmCache: string): string | undefined {
-  try {
-    return [...Deno.readDirSync(npmCache)]
-      .map((registry) => join(npmCache, registry.name, NAME, VERSION, "index.js"))
-      .find(isFile);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  }
-}
-
-function isFile(path: string): boolean {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    return false;
-  }
-}
-
-/** Runs this Deno beside the program; gives its output. */
-async function runDeno(args: string[]): Promise<string> {
-  const decoder = new TextDecoder();
-  const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args,
-    env: { NO_COLOR: "1", DENO_NO_PACKAGE_JSON: "1" },
-  }).output();
-  if (success) return decoder.decode(stdout);
-  throw new UnsupportedError(
-    `Cannot load Dawn: \`deno ${args.join(" ")}\` failed: ${decoder.decode(stderr).trim()}; ` +
-      `without a network set WGCONV_DAWN to the index.js of the npm package ${NAME}`,
-  );
+  await verifyFile(path, expected, PACKAGE);
+  return path;
 }

@@ -23,6 +23,9 @@ Deno.test("parseGemm() reads back what printGemm() prints", () => {
     assert.deepEqual(parseGemm(printGemm(problem)), problem);
   }));
   assert.equal(printGemm(gemmProblem({ m: 1, n: 2, k: 3 })), "1 2 3");
+  const named = gemmProblem({ m: 1, n: 2, k: 3, transpose: "nt", name: "my net_fc #1*4" });
+  assert.equal(printGemm(named), '1 2 3 n t n"my net_fc #1*4"');
+  assert.deepEqual(parseGemmSuite(`${printGemm(named)} # twice`, "s"), [named]);
 });
 
 Deno.test("parseGemmSuite() skips comments and blank lines", () => {

@@ -38,9 +38,8 @@ function parseProblem(text: string, op: string): CaseProblem {
 export function canonicalProblem(record: Pick<ReadCase, "problem" | "op">): string {
   const problem = caseProblem(record);
   if (problem === null) return record.problem.trim();
-  if ("gemm" in problem) return printGemm(problem.gemm);
-  const { name: _, ...unnamed } = problem.conv;
-  return printDescriptor(unnamed);
+  const { name: _, ...unnamed } = "gemm" in problem ? problem.gemm : problem.conv;
+  return "m" in unnamed ? printGemm(unnamed) : printDescriptor(unnamed);
 }
 
 /** Element types as they are printed: `f16`, `f16 to f32`. */

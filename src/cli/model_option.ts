@@ -1,0 +1,76 @@
+import type { SuiteText } from "../bench/suite.ts";
+import { InputTypeError } from "../errors.ts";
+import type { ModelLayers, ModelOptions } from "../models/layer.ts";
+import { printableMessage } from "../printable.ts";
+import { InvalidArgumentError } from "#cli-types";
+import { reporter } from "./output.ts";
+
+export const MODEL_HELP =
+  "layers of a model or a log: .onnx, ONEDNN_VERBOSE's lines, MIOpenDriver's commands; repeatable";
+export const BATCH_HELP = "first size of the model's inputs";
+export const INPUT_SHAPE_HELP = "shape of an input, such as x=1x3x224x224; repeatable";
+export const TRAINING_HELP = "also the gradients of a training step";
+
+/** Options that choose and complete models. */
+export interface ModelChoice {
+  readonly batch?: number | undefined;
+  readonly inputShape?: InputShapes | undefined;
+  readonly training?: boolean | undefined;
+}
+
+type InputShapes = ReadonlyMap<string, readonly number[]>;
+
+/** Parses `x=1x3x224x224` and adds it to the shapes before it. */
+export function parseInputShape(text: string, before?: InputShapes): InputShapes {
+  const [, name, sizes] = /^(.+)=(\d+(?:[x,]\d+)*)$/.exec(text) ?? [];
+  if (name === undefined) {
+    throw new InvalidArgumentError("expected a name and sizes such as x=1x3x224x224.");
+  }
+  return new Map([...before ?? [], [name, sizes!.split(/[x,]/).map(Number)]]);
+}
+
+/** The suites of models: what `wgconv layers` prints. What is no layer is said on stderr. */
+export async function modelSuites(
+  paths: readonly string[],
+  { batch, inputShape: inputShapes, training }: ModelChoice,
+): Promise<SuiteText[]> {
+  if (paths.length === 0 && (batch !== undefined || inputShapes !== undefined || training)) {
+    throw new InputTypeError(
+      "Cannot read a model: --batch, --input-shape and --training go with --model; " +
+        "a descriptor says its own batch, as in mb32ic64ih56oc64kh3ph1",
+    );
+  }
+  const options: ModelOptions = { batch, inputShapes, training };
+  const suites: SuiteText[] = [];
+  for (const path of paths) suites.push(await modelSuite(path, options));
+  return suites;
+}
+
+/** The suite of one model. */
+export async function modelSuite(path: string, options: ModelOptions): Promise<SuiteText> {
+  const [{ networkName, readModel }, { suiteText }] = await Promise.all([
+    import("../models/read_model.ts"),
+    import("../models/suite_text.ts"),
+  ]);
+  const found = await readModel(path, options);
+  sayLeft(path, found);
+  if (found.layers.length === 0) {
+    throw new InputTypeError(`Cannot read ${path}: it holds no convolution or product to list`);
+  }
+  const network = networkName(path);
+  return {
+    source: path,
+    text: suiteText(found.layers, { title: `Layers of ${network}`, network }),
+  };
+}
+
+/** Says what is not listed, by name, and what runs in another type. */
+function sayLeft(path: string, { layers, left }: ModelLayers): void {
+  const note = reporter("stderr");
+  const say = (text: string) => note.message(printableMessage(`wgconv: ${text}`));
+  for (const { name, why } of left) say(`${path}: not listed: ${name}: ${why}`);
+  const others = Map.groupBy(layers.filter(({ said }) => said !== undefined), ({ said }) => said);
+  for (const [said, { length }] of others) {
+    say(`${path}: ${length} ${length === 1 ? "layer" : "layers"} of ${said} listed as f32`);
+  }
+}

@@ -1,0 +1,201 @@
+import { InputSyntaxError, isInputError } from "../errors.ts";
+import { type Layer, layerType, type ModelLayers, type ModelOptions } from "./layer.ts";
+import { fieldsOf, type OnnxGraph, type OnnxNode, parseGraph, textsOf } from "./onnx_format.ts";
+import { LAYER_OPS, PRODUCTS_INSIDE } from "./onnx_ops.ts";
+import { fixedInputs, inferredShapes, type KnownValue, statedShapes } from "./onnx_shapes.ts";
+
+/** ONNX's numbers of element types. */
+const TYPES: Readonly<Record<number, string>> = {
+  1: "f32",
+  2: "u8",
+  3: "i8",
+  10: "f16",
+  11: "f64",
+  16: "bf16",
+};
+
+/** Domains whose operators are those of the standard, or known here. */
+const DOMAINS = ["", "ai.onnx", "com.microsoft"];
+
+/**
+ * Layers of an ONNX model.
+ *
+ * @throws {SyntaxError} where the file is damaged or no model, {RangeError} where sizes are left to fix.
+ * @throws {UnsupportedError} where onnxruntime is needed and cannot be had.
+ */
+export async function readOnnx(path: string, options: ModelOptions): Promise<ModelLayers> {
+  const model = await Deno.readFile(path);
+  const { graph, functions, within } = parseModel(model, path);
+  const { inputs, sizes } = fixedInputs(graph, options, path);
+  const known = statedShapes(graph, inputs, sizes);
+  const wanted = graph.nodes.flatMap((node) => {
+    const operands = operandsOf(node);
+    return operands?.filter((name) => name !== "" && !known.has(name)) ?? [];
+  });
+  if (wanted.length > 0) {
+    const inferred = await inferredShapes(model, inputs, [...new Set(wanted)], path);
+    for (const [name, value] of inferred) known.set(name, value);
+  }
+  const facts = graphFacts(graph, inputs);
+  const layers: Layer[] = [];
+  const left: { name: string; why: string }[] = [];
+  for (const node of graph.nodes) {
+    const name = node.name || node.outputs[0] || node.op;
+    const taken = takeNode(node, known, facts, functions);
+    if (typeof taken === "string") left.push({ name, why: taken });
+    else if (taken !== undefined) layers.push({ ...taken, name });
+  }
+  return { layers, left: [...left, ...within] };
+}
+
+/** @throws {SyntaxError} where the bytes are no model. */
+function parseModel(model: Uint8Array, path: string) {
+  try {
+    const fields = [...fieldsOf(model)];
+    const graph = fields.find(({ no }) => no === 7);
+    const parsed = graph && parseGraph(graph.bytes);
+    if (parsed !== undefined && parsed.nodes.length > 0) {
+      const functions = fields.filter(({ no }) => no === 25)
+        .map(({ bytes }) => textsOf(bytes, 1)[0] ?? "");
+      return { graph: parsed, functions, within: withinGraphs(parsed) };
+    }
+  } catch (error) {
+    // What the library throws of bytes that are no message.
+    if (!(error instanceof Error)) throw error;
+    throw new InputSyntaxError(`Cannot read ${path}: it is damaged, or no ONNX (${error.message})`);
+  }
+  throw new InputSyntaxError(`Cannot read ${path}: it is no ONNX model, it has no graph of nodes`);
+}
+
+/** The names of the two operands of a node that is a layer. */
+function operandsOf({ op, domain, inputs }: OnnxNode): [string, string] | undefined {
+  if (!DOMAINS.includes(domain) || !Object.hasOwn(LAYER_OPS, op)) return undefined;
+  const [first, second] = LAYER_OPS[op]!.operands;
+  return [inputs[first] ?? "", inputs[second] ?? ""];
+}
+
+/** Who makes and who reads the tensors of a graph. */
+interface GraphFacts {
+  readonly makers: ReadonlyMap<string, OnnxNode>;
+  readonly readers: ReadonlyMap<string, readonly OnnxNode[]>;
+  readonly constants: ReadonlySet<string>;
+  /** Tensors that come from the network's inputs through nothing that learns. */
+  readonly given: ReadonlySet<string>;
+}
+
+/** Operators through which a network's input stays what was given. */
+const WITHOUT_WEIGHTS = [
+  ...["Cast", "Identity", "Transpose", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Pad"],
+  ...["Slice", "Resize", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"],
+  ...["Sub", "Div"],
+];
+
+function graphFacts(graph: OnnxGraph, inputs: ReadonlyMap<string, unknown>): GraphFacts {
+  const makers = new Map<string, OnnxNode>();
+  const readers = new Map<string, OnnxNode[]>();
+  const constants = new Set(graph.constants.keys());
+  const given = new Set(inputs.keys());
+  for (const node of graph.nodes) {
+    for (const name of node.outputs) makers.set(name, node);
+    for (const name of node.inputs) readers.set(name, [...readers.get(name) ?? [], node]);
+    if (node.op === "Constant") node.outputs.forEach((name) => constants.add(name));
+    if (WITHOUT_WEIGHTS.includes(node.op) && given.has(node.inputs[0]!)) {
+      node.outputs.forEach((name) => given.add(name));
+    }
+  }
+  return { makers, readers, constants, given };
+}
+
+/** The layer of a node, or why it is none; undefined of what has no products. */
+function takeNode(
+  node: OnnxNode,
+  known: ReadonlyMap<string, KnownValue>,
+  facts: GraphFacts,
+  functions: readonly string[],
+): Omit<Layer, "name"> | string | undefined {
+  const { op, domain, inputs } = node;
+  if (functions.includes(op) && !DOMAINS.slice(0, 2).includes(domain)) {
+    return `it calls the model's function ${op}`;
+  }
+  if (!DOMAINS.includes(domain)) return `${op} is of the domain ${domain}`;
+  if (PRODUCTS_INSIDE.includes(op)) return `${op} has products inside, which are not listed`;
+  const names = operandsOf(node);
+  if (names === undefined) return undefined;
+  const values = names.map((name) => known.get(name));
+  const open = values.findIndex((value) => value === undefined);
+  if (open >= 0) return `the shape of ${names[open] || "an operand"} depends on data`;
+  const { bias, make } = LAYER_OPS[op]!;
+  const [input, filter] = values as [KnownValue, KnownValue];
+  const quantised = names.every((name) => facts.makers.get(name)?.op === "DequantizeLinear");
+  const said = quantised ? "i8" : TYPES[filter.type] ?? TYPES[input.type] ?? "f32";
+  const follows = [
+    ...(bias !== undefined && (inputs[bias] ?? "") !== "" ? ["bias"] : []),
+    ...followers(node, facts),
+  ];
+  try {
+    return {
+      ...make(node, [input.shape, filter.shape]),
+      ...layerType(said),
+      ...(follows.length === 0 ? {} : { follows }),
+      ...(facts.given.has(names[0]) ? { first: true } : {}),
+    };
+  } catch (error) {
+    if (isInputError(error)) return error.message;
+    throw error;
+  }
+}
+
+/** ONNX's activations by the names that they have here; a clip is mostly ReLU6. */
+const ACTIVATIONS: Readonly<Record<string, string>> = {
+  Relu: "relu",
+  LeakyRelu: "leaky-relu",
+  PRelu: "prelu",
+  Sigmoid: "sigmoid",
+  Tanh: "tanh",
+  Gelu: "gelu",
+  Clip: "clip",
+  HardSwish: "hard-swish",
+  HardSigmoid: "hard-sigmoid",
+  Elu: "elu",
+};
+
+/** What follows a node before anything else reads its result: a normalisation, a bias, an activation. */
+function followers(node: OnnxNode, { readers, constants }: GraphFacts): string[] {
+  const words: string[] = [];
+  const fused = node.attributes.get("activation")?.text;
+  if (fused !== undefined) words.push(ACTIVATIONS[fused] ?? fused.toLowerCase());
+  let at = node.outputs[0] ?? "";
+  for (;;) {
+    const next = readers.get(at) ?? [];
+    const [one, two] = next;
+    // x · sigmoid(x)
+    if (next.length === 2 && next.some(({ op }) => op === "Mul")) {
+      const sigmoid = [one!, two!].find(({ op }) => op === "Sigmoid");
+      const mul = [one!, two!].find(({ op }) => op === "Mul")!;
+      if (sigmoid && mul.inputs.includes(sigmoid.outputs[0]!)) words.push("silu");
+    }
+    if (next.length !== 1 || one === undefined) return words;
+    const activation = ACTIVATIONS[one.op];
+    if (activation !== undefined) return [...words, activation];
+    if (one.op === "Add" && one.inputs.some((name) => constants.has(name))) words.push("bias");
+    else if (one.op === "BatchNormalization") words.push("batch-norm");
+    else return words;
+    at = one.outputs[0] ?? "";
+  }
+}
+
+/** Convolutions and products within branches and loops, whose runs depend on data. */
+function withinGraphs({ nodes }: OnnxGraph): { name: string; why: string }[] {
+  return nodes.flatMap((node) =>
+    [...node.attributes.values()].flatMap(({ graphs }) => graphs).flatMap((bytes) => {
+      const inner = parseGraph(bytes);
+      const own = inner.nodes
+        .filter((one) => operandsOf(one) !== undefined || PRODUCTS_INSIDE.includes(one.op))
+        .map((one) => ({
+          name: one.name || one.outputs[0] || one.op,
+          why: `it is within ${node.op} ${node.name || node.outputs[0] || ""}`.trimEnd(),
+        }));
+      return [...own, ...withinGraphs(inner)];
+    })
+  );
+}

@@ -1,0 +1,224 @@
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { InputRangeError } from "../errors.ts";
+import {
+  fieldsOf,
+  type OnnxGraph,
+  parseGraph,
+  parseNode,
+  parseTensor,
+  type TensorInfo,
+  valueBytes,
+  type ValueInfo,
+} from "./onnx_format.ts";
+import type { ModelOptions } from "./layer.ts";
+import { openRuntime } from "./onnxruntime.ts";
+
+/** A tensor's type and sizes, all known. */
+export interface KnownValue {
+  readonly type: number;
+  readonly shape: readonly number[];
+}
+
+/** A constant of more elements holds no shape, and is an input to the runtime, which then needs no weights. */
+const SMALL = 1024;
+
+/**
+ * The model's inputs with their free sizes fixed: by name, else a first size by the batch (1 where none is asked for); names of sizes
+ * stand for the same number everywhere.
+ *
+ * @throws {RangeError} that says what is left to fix, or contradicts the model.
+ */
+export function fixedInputs(
+  graph: OnnxGraph,
+  { batch, inputShapes = new Map() }: ModelOptions,
+  path: string,
+): { inputs: Map<string, KnownValue>; sizes: Map<string, number> } {
+  const doing = `Cannot read ${path}`;
+  const own = graph.inputs.filter(({ name }) => !graph.constants.has(name));
+  for (const name of inputShapes.keys()) {
+    if (own.some((input) => input.name === name)) continue;
+    throw new InputRangeError(
+      `${doing}: there is no input ${name}, there are ${own.map((one) => one.name).join(", ")}`,
+    );
+  }
+  const sizes = new Map<string, number>();
+  const bind = (input: ValueInfo, axis: number, size: number) => {
+    const said = input.shape![axis]!;
+    const known = typeof said === "number" ? said : sizes.get(said);
+    if (known !== undefined && known !== size) {
+      throw new InputRangeError(
+        `${doing}: size ${axis} of the input ${input.name} is ${known} in the model, ${size} was asked for`,
+      );
+    }
+    if (typeof said === "string" && said !== "") sizes.set(said, size);
+  };
+  for (const input of own) {
+    const asked = inputShapes.get(input.name);
+    if (asked === undefined) continue;
+    if (input.shape !== undefined && input.shape.length !== asked.length) {
+      throw new InputRangeError(
+        `${doing}: the input ${input.name} has ${input.shape.length} axes, ` +
+          `--input-shape says ${asked.join("x")}`,
+      );
+    }
+    if (input.shape !== undefined) asked.forEach((size, axis) => bind(input, axis, size));
+  }
+  for (const input of own) {
+    const first = input.shape?.[0];
+    if (first === undefined || inputShapes.has(input.name)) continue;
+    if (typeof first === "string") bind(input, 0, sizes.get(first) ?? batch ?? 1);
+    else if (batch !== undefined && input.shape!.length > 2) bind(input, 0, batch);
+  }
+  const inputs = new Map<string, KnownValue>();
+  for (const { name, type, shape } of own) {
+    const fixed = inputShapes.get(name) ??
+      shape?.map((size, axis) =>
+        typeof size === "number"
+          ? size
+          : sizes.get(size) ?? (axis === 0 && size === "" ? batch ?? 1 : size)
+      );
+    const free = fixed?.some((size) => typeof size !== "number") ?? type !== 0;
+    if (free) {
+      const shown = shape?.map((size) => size === "" ? "?" : size).join(" x ") ?? "of any shape";
+      const example = (fixed ?? [1, 3, 224, 224])
+        .map((size, axis) => typeof size === "number" ? size : axis < 2 ? 1 : 224).join("x");
+      throw new InputRangeError(
+        `${doing}: its input ${name} is ${shown}, give sizes such as --input-shape ${name}=${example}`,
+      );
+    }
+    if (fixed !== undefined) inputs.set(name, { type, shape: fixed as readonly number[] });
+  }
+  return { inputs, sizes };
+}
+
+/** What the model itself says of its tensors: constants, inputs, and values whose sizes are numbers or names that are fixed. */
+export function statedShapes(
+  graph: OnnxGraph,
+  inputs: ReadonlyMap<string, KnownValue>,
+  sizes: ReadonlyMap<string, number>,
+): Map<string, KnownValue> {
+  const known = new Map<string, KnownValue>();
+  for (const { name, type, shape } of [...graph.values, ...graph.outputs]) {
+    const fixed = shape?.map((size) => typeof size === "number" ? size : sizes.get(size));
+    if (fixed?.every((size) => size !== undefined)) known.set(name, { type, shape: fixed });
+  }
+  for (const { outputs: [output], op, attributes } of graph.nodes) {
+    const value = op === "Constant" ? attributes.get("value")?.tensor : undefined;
+    if (value !== undefined && output !== undefined) known.set(output, value);
+  }
+  for (const [name, constant] of [...graph.constants, ...inputs]) known.set(name, constant);
+  return known;
+}
+
+/**
+ * Shapes of tensors that the model does not state, by onnxruntime's inference: the model is loaded with its inputs fixed, these
+ * tensors as outputs, and its weights as inputs, so that neither they nor external data are read.
+ *
+ * @throws {UnsupportedError} where onnxruntime cannot be had.
+ * @throws {RangeError} with what it says where it cannot load the model.
+ */
+export async function inferredShapes(
+  model: Uint8Array,
+  inputs: ReadonlyMap<string, KnownValue>,
+  wanted: readonly string[],
+  path: string,
+): Promise<Map<string, KnownValue>> {
+  const session = await openRuntime();
+  const bytes = openModel(model, inputs, wanted);
+  // The runtime folds what depends on shapes alone, and tells the shapes that follow in the model that it saves.
+  const folded = await Deno.makeTempFile({ suffix: ".onnx" });
+  try {
+    session.loadModel(bytes.buffer, bytes.byteOffset, bytes.byteLength, {
+      graphOptimizationLevel: "basic",
+      optimizedModelFilePath: folded,
+      logSeverityLevel: 4,
+    });
+    session.dispose();
+    return outputShapes(await Deno.readFile(folded));
+  } catch (error) {
+    const said = (error instanceof Error ? error.message : String(error)).split("\n")[0];
+    throw new InputRangeError(`Cannot read ${path}: onnxruntime cannot load it: ${said}`);
+  } finally {
+    await Deno.remove(folded);
+  }
+}
+
+function outputShapes(model: Uint8Array): Map<string, KnownValue> {
+  const known = new Map<string, KnownValue>();
+  for (const { no, bytes } of fieldsOf(model)) {
+    if (no !== 7) continue;
+    for (const { name, type, shape } of parseGraph(bytes).outputs) {
+      const sizes = shape?.filter((size) => typeof size === "number");
+      if (sizes !== undefined && sizes.length === shape?.length) {
+        known.set(name, { type, shape: sizes });
+      }
+    }
+  }
+  return known;
+}
+
+/** The model without its weights, with its inputs fixed and further outputs. */
+function openModel(
+  model: Uint8Array,
+  inputs: ReadonlyMap<string, KnownValue>,
+  wanted: readonly string[],
+): Uint8Array {
+  const writer = new BinaryWriter();
+  for (const field of fieldsOf(model)) {
+    if (field.no !== 7) {
+      writer.raw(field.raw);
+      continue;
+    }
+    const outputs = new Set(wanted);
+    const seen = new Set<string>();
+    writer.tag(7, WireType.LengthDelimited).fork();
+    const input = (info: ValueInfo) => {
+      if (seen.has(info.name)) return;
+      seen.add(info.name);
+      writer.tag(11, WireType.LengthDelimited).bytes(valueBytes(info));
+    };
+    for (const part of fieldsOf(field.bytes)) {
+      if (part.no === 5) {
+        const tensor = parseTensor(part.bytes);
+        if (holdsShape(tensor)) writer.raw(part.raw);
+        else input(tensor);
+      } else if (part.no === 1) {
+        const large = largeConstant(part.bytes);
+        if (large === undefined) writer.raw(part.raw);
+        else input(large);
+      } else if (part.no !== 11 && part.no !== 13) writer.raw(part.raw);
+      const name = part.no === 11 || part.no === 12 ? nameOf(part.bytes) : "";
+      if (part.no === 12) outputs.delete(name);
+      const fixed = part.no === 11 ? inputs.get(name) : undefined;
+      if (fixed !== undefined) input({ name, ...fixed });
+    }
+    for (const name of outputs) {
+      writer.tag(12, WireType.LengthDelimited).bytes(
+        valueBytes({ name, type: 0, shape: undefined }),
+      );
+    }
+    writer.join();
+  }
+  return writer.finish();
+}
+
+/** The value of a node that is a constant too large to hold a shape. */
+function largeConstant(bytes: Uint8Array): ValueInfo | undefined {
+  const { op, outputs: [name], attributes } = parseNode(bytes);
+  const value = op === "Constant" ? attributes.get("value")?.tensor : undefined;
+  return value === undefined || name === undefined || holdsShape(value)
+    ? undefined
+    : { ...value, name };
+}
+
+function holdsShape({ shape, external }: TensorInfo): boolean {
+  return external.size === 0 && shape.reduce((x, y) => x * y, 1) <= SMALL;
+}
+
+/** The first field of a message is its name. */
+function nameOf(message: Uint8Array): string {
+  for (const { no, bytes } of fieldsOf(message)) {
+    if (no === 1) return new TextDecoder().decode(bytes);
+  }
+  return "";
+}

@@ -1,0 +1,101 @@
+import { join } from "node:path";
+import { UnsupportedError } from "./errors.ts";
+
+/** An npm package with native code that is fetched when it is first needed. */
+export interface NativePackage {
+  readonly name: string;
+  readonly version: string;
+  /** Begins messages: `Cannot load Dawn`. */
+  readonly doing: string;
+  /** What to do where the program may not fetch it. */
+  readonly how: string;
+  /** What to do where there is no network. */
+  readonly offline: string;
+}
+
+/**
+ * Finds the package's folder in Deno's npm cache, downloading it first where it is not there. An `import("npm:…")` would enter it
+ * into `deno.lock`, and what stands there is downloaded by every run of the program.
+ *
+ * @throws {UnsupportedError} where it cannot be had.
+ */
+export async function fetchPackage(native: NativePackage): Promise<string> {
+  const { name, version, doing, how } = native;
+  if (Deno.permissions.querySync({ name: "run" }).state !== "granted") {
+    throw new UnsupportedError(
+      `${doing}: this program may not start Deno, which downloads it; ${how}`,
+    );
+  }
+  const info = JSON.parse(await runDeno(native, ["info", "--json", "--no-config"]));
+  const cached = () => findPackage(String(info.npmCache), native);
+  if (cached() === undefined) {
+    const what = `npm:${name}@${version}`;
+    await runDeno(native, ["cache", "--quiet", "--no-config", "--no-lock", what]);
+  }
+  const folder = cached();
+  if (folder === undefined) throw new UnsupportedError(`${doing}: npm has no ${name}`);
+  return folder;
+}
+
+/**
+ * Holds a file against its hash: native code is loaded only if it is what npm had when the version was pinned.
+ *
+ * @throws {UnsupportedError} where it is another.
+ */
+export async function verifyFile(
+  path: string,
+  expected: string,
+  { name, version, doing }: NativePackage,
+): Promise<void> {
+  const bytes = await Deno.readFile(path).catch((cause) => {
+    throw new UnsupportedError(`${doing} from ${path}: ${cause.message}`, { cause });
+  });
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
+  if (hash === expected) return;
+  throw new UnsupportedError(
+    `${doing}: SHA-256 of ${path} is ${hash}, ${name} ${version} has ${expected}; ` +
+      "remove the file's package from the cache",
+  );
+}
+
+/** The value of a variable of the environment that the program may see. */
+export function environmentValue(variable: string): string | undefined {
+  const seen = Deno.permissions.querySync({ name: "env", variable }).state === "granted";
+  return seen ? Deno.env.get(variable) || undefined : undefined;
+}
+
+/** The package's folder in a cache, which has one for each registry. */
+function findPackage(
+  npmCache: string,
+  { name, version }: Pick<NativePackage, "name" | "version">,
+): string | undefined {
+  try {
+    return [...Deno.readDirSync(npmCache)]
+      .map((registry) => join(npmCache, registry.name, name, version))
+      .find(isFolder);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return Deno.statSync(path).isDirectory;
+  } catch {
+    return false;
+  }
+}
+
+/** Runs this Deno beside the program; gives its output. */
+async function runDeno({ doing, offline }: NativePackage, args: string[]): Promise<string> {
+  const decoder = new TextDecoder();
+  const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args,
+    env: { NO_COLOR: "1", DENO_NO_PACKAGE_JSON: "1" },
+  }).output();
+  if (success) return decoder.decode(stdout);
+  throw new UnsupportedError(
+    `${doing}: \`deno ${args.join(" ")}\` failed: ${decoder.decode(stderr).trim()}; ${offline}`,
+  );
+}

@@ -1,0 +1,96 @@
+import assert from "#assert";
+import { wgconvHere } from "./support/in_process.ts";
+import { onnxModel, type TestGraph } from "./support/onnx_model.ts";
+
+const GRAPH: TestGraph = {
+  inputs: { x: ["N", 3, 8, 8] },
+  weights: { w: [4, 3, 3, 3], v: [4, 4, 3, 3], f: [4, 10] },
+  nodes: [
+    { op: "Conv", inputs: ["x", "w"], output: "a", name: "stem" },
+    { op: "Conv", inputs: ["b", "v"], output: "c", attributes: { pads: [1, 1, 1, 1] } },
+    { op: "Conv", inputs: ["b", "v"], output: "d", attributes: { pads: [1, 1, 1, 1] } },
+    { op: "MatMul", inputs: ["g", "f"], output: "head" },
+    { op: "Odd", inputs: ["head"], output: "e", domain: "my.own" },
+  ],
+  values: { b: ["N", 4, 6, 6], g: ["N", 4] },
+  outputs: ["e"],
+};
+
+async function inFolder(body: (path: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await body(`${folder}/small_net`);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("a model's layers are a suite that bench, plan and tune take, as the model itself", async () => {
+  await inFolder(async (path) => {
+    const [model, suite] = [`${path}.onnx`, `${path}.txt`];
+    await Deno.writeFile(model, onnxModel(GRAPH));
+    const listed = await wgconvHere(["layers", model, "--batch", "2"]);
+    assert.equal(
+      listed.stdout,
+      `# Layers of small_net: 4 layers of 3 sizes
+mb2ic3ih8oc4oh6kh3n"small-net_stem"
+# c, d
+mb2ic4ih6oc4oh6kh3ph1n"small-net_c*2"
+2 10 4 n"small-net_head"
+`,
+    );
+    assert.match(listed.stderr, /^wgconv: .*: not listed: e: Odd is of the domain my\.own\n$/);
+    await Deno.writeTextFile(suite, listed.stdout);
+    const measure = ["--device", "cpu", "--runs", "1", "--fill-ms", "0", "--json"];
+    const problems = async (args: readonly string[]) => {
+      const { code, stdout } = await wgconvHere(["bench", ...args, ...measure]);
+      assert.equal(code, 0);
+      return stdout.trim().split("\n").slice(1).map((line) => JSON.parse(line))
+        .map(({ problem, op, algorithm }) => [problem, op, algorithm].join(" "));
+    };
+    const ran = [
+      'mb2ic3ih8oc4oh6kh3n"small-net_stem" fwd reference',
+      'mb2ic4ih6oc4oh6kh3ph1n"small-net_c*2" fwd reference',
+      '2 10 4 n"small-net_head" gemm reference',
+    ];
+    assert.deepEqual(await problems(["--suite", suite]), ran);
+    assert.deepEqual(await problems(["--model", model, "--batch", "2"]), ran);
+    assert.deepEqual(await problems(["--suite", suite, "--match", "head"]), ran.slice(2));
+    const plan = await wgconvHere(["plan", "--model", model, "--training", "--json"]);
+    const rows = plan.stdout.trim().split("\n").map((line) => JSON.parse(line));
+    assert.deepEqual(rows.map(({ op, count }) => `${op} ${count}`), [
+      ...["fwd 1", "bwd-filter 1", "fwd 2", "bwd-data 2", "bwd-filter 2"],
+      ...["gemm 1", "gemm 1", "gemm 1"],
+    ]);
+    assert.ok(rows.every(({ predicted_ms }) => predicted_ms > 0));
+    const table = await wgconvHere(["plan", "--suite", suite]);
+    assert.match(table.stderr, /unknown option '--suite'/);
+  });
+});
+
+Deno.test("mistakes with models are answered by a sentence and exit 2", async () => {
+  await inFolder(async (path) => {
+    const [model, weights, text] = [`${path}.onnx`, `${path}.pt`, `${path}.txt`];
+    await Deno.writeFile(model, onnxModel(GRAPH));
+    await Deno.writeTextFile(weights, "x");
+    await Deno.writeTextFile(text, "1 2 3\n");
+    const cases: [string[], RegExp][] = [
+      [["layers", weights], /: \.pt is not read, export the model as ONNX, or use /],
+      [["layers", text], /: it is no \.onnx file and holds neither lines of ONEDNN_VERBOSE nor /],
+      [["layers", `${path}_.onnx`], /No such file.*small_net_\.onnx/],
+      [["bench", model], /is a model, did you mean --model /],
+      [
+        ["bench", "--batch", "2", "mb1ic1ih3oc1kh3"],
+        /--training go with --model; a descriptor says/,
+      ],
+      [["layers", model, "--input-shape", "x"], /expected a name and sizes such as x=1x3x224x224/],
+      [["plan", "--model", model, "--all"], /--model says the problems, --all must go$/],
+      [["check", "--suite", text], /ignored in suites: a product, which wgconv bench runs$/],
+    ];
+    for (const [args, message] of cases) {
+      const { code, stdout, stderr } = await wgconvHere(args);
+      assert.deepEqual([code, stdout, stderr.split("\n").length], [2, "", 2], args.join(" "));
+      assert.match(stderr.trimEnd(), message);
+    }
+  });
+});

@@ -1,0 +1,66 @@
+import assert from "#assert";
+import { isInputError } from "../../src/errors.ts";
+import { layerSizes, type ModelOptions } from "../../src/models/layer.ts";
+import { readModel } from "../../src/models/read_model.ts";
+import { mutated } from "../support/mutations.ts";
+import { onnxModel, type TestGraph } from "../support/onnx_model.ts";
+
+/** No shape is stated; the product's rows follow from sizes that the model computes. Weights lie in a file that is not there. */
+const GRAPH: TestGraph = {
+  inputs: { x: ["N", 3, "H", "W"] },
+  weights: { w: [8, 3, 3, 3], f: [8, 5] },
+  indices: { first: [0], rest: [-1, 8], two: [2] },
+  nodes: [
+    { op: "Conv", inputs: ["x", "w"], output: "a", attributes: { strides: [2, 2] } },
+    { op: "Relu", inputs: ["a"], output: "b" },
+    { op: "ConvTranspose", inputs: ["b", "v"], output: "up", attributes: { strides: [2, 2] } },
+    { op: "Shape", inputs: ["up"], output: "shape" },
+    { op: "Gather", inputs: ["shape", "first"], output: "batch" },
+    { op: "Mul", inputs: ["batch", "two"], output: "rows" },
+    { op: "Concat", inputs: ["rows", "rest"], output: "sizes", attributes: { axis: 0 } },
+    { op: "Reshape", inputs: ["up", "sizes"], output: "c" },
+    { op: "MatMul", inputs: ["c", "f"], output: "d" },
+    { op: "NonZero", inputs: ["d"], output: "e" },
+    { op: "Cast", inputs: ["e"], output: "g", attributes: { to: 1 } },
+    { op: "MatMul", inputs: ["g", "open"], output: "h" },
+  ],
+  outputs: ["h"],
+  external: true,
+};
+const graph: TestGraph = {
+  ...GRAPH,
+  weights: { ...GRAPH.weights, v: [8, 4, 2, 2], open: [7, 7] },
+};
+
+async function readBytes(bytes: Uint8Array, options: ModelOptions) {
+  const path = await Deno.makeTempFile({ suffix: ".onnx" });
+  try {
+    await Deno.writeFile(path, bytes);
+    return await readModel(path, options);
+  } finally {
+    await Deno.remove(path);
+  }
+}
+
+const options = { inputShapes: new Map([["x", [2, 3, 17, 17]]]) };
+
+Deno.test("onnxruntime infers shapes that a model leaves open, without its weights", async () => {
+  const { layers, left } = await readBytes(onnxModel(graph), options);
+  assert.deepEqual(layers.map(layerSizes), [
+    "mb2ic3ih17oc8oh8kh3sh2",
+    "mb2ic4ih16oc8oh8kh2sh2",
+    "256 5 8",
+  ]);
+  assert.deepEqual(left, [{ name: "h", why: "the shape of g depends on data" }]);
+});
+
+Deno.test("damaged models never end the process within onnxruntime", async () => {
+  const bytes = onnxModel(graph);
+  for (let seed = 1; seed <= 500; seed++) {
+    try {
+      await readBytes(mutated(bytes, seed), options);
+    } catch (error) {
+      assert.ok(isInputError(error), `seed ${seed}: ${error}`);
+    }
+  }
+});
