@@ -72,7 +72,7 @@ Deno.test("a ConvTranspose is the backward-data convolution of its result", asyn
     const layer = await one("ConvTranspose", [1, 16, 7, 7], [16, 8, 3, 3], attributes);
     assert.deepEqual(layer.ops, ["bwd-data"]);
     const { problem } = layer;
-    if (!("conv" in problem)) assert.fail("a product");
+    if (!("conv" in problem)) throw new Error("a product");
     const { inChannels, inputSize, outputSize, paddingBegin } = problem.conv;
     return [inChannels, inputSize[0], outputSize[0], paddingBegin[0]];
   };
