@@ -17,6 +17,7 @@ const CASE: Readonly<Record<string, string>> = {
   out_dtype: "type of the result, if not the usual one",
   accumulate: "type of the sums, if less than the usual one",
   math: "`f16x3` if f32 was multiplied as halves; of `verify` what the kernel claims",
+  diagnosis: "of `verify`: where a result is wrong, and what it is in place of what it should be",
   arithmetic: "of `verify`: the arithmetic that explains the errors, or comes nearest",
   layout: "layout of activations; of products the transposes",
   filter_layout: "layout of filters",

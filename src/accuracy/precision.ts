@@ -57,10 +57,15 @@ export function errorScale(precision: Precision, magnitude: number, value: numbe
  */
 export function arithmeticPrecision(
   base: Precision,
-  { sums, operands, results }: PlanArithmetic,
+  { sums, chain, operands, results }: PlanArithmetic,
 ): Precision {
   const summed = sums === "f16"
-    ? { ...base, unitRoundoff: 2 ** -11 }
+    // Long sums of f16 stop growing.
+    ? {
+      ...base,
+      unitRoundoff: 2 ** -11,
+      ...(chain === undefined ? { ceiling: ERROR_CEILING.bf16 } : {}),
+    }
     : sums === "f64"
     ? F64
     : sums === "f32" && base.result === "f64"
@@ -69,7 +74,7 @@ export function arithmeticPrecision(
   const precision = results === undefined ? summed : { ...summed, result: results };
   if (operands === undefined || operands === "f32") return precision;
   const [operandRoundoff, least] = ROUNDED_OPERANDS[operands];
-  const ceiling = Math.max(least, ERROR_CEILING[precision.result]);
+  const ceiling = Math.max(least, precision.ceiling ?? ERROR_CEILING[precision.result]);
   return { ...precision, operandRoundoff, ceiling };
 }
 

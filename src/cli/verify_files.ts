@@ -9,6 +9,7 @@ import { type OperandSource, readWidest } from "../run/operands.ts";
 import type { HostData, Subject } from "../run/subject.ts";
 import type { DType } from "../tensor/dtype.ts";
 import { claimDtype } from "../verify/claims.ts";
+import { diagnose, diagnosisText } from "../verify/diagnose.ts";
 import { verifySubject } from "../verify/verify.ts";
 import { progress } from "./output.ts";
 import { formShape, type ResultForm } from "./result_form.ts";
@@ -117,22 +118,22 @@ export async function verifyFiles(
     );
   }
   const narrow = stored === "f16" || stored === "bf16" || stored === "f32";
-  const data = await result.readAs(
-    subject.exact ? subject.result.dtype : narrow ? "f32" : "f64",
-  );
+  const dtypeRead = subject.exact ? subject.result.dtype : narrow ? "f32" : "f64";
   const shown = progress();
   try {
-    const { arithmetic: explained, ...checked } = await verifySubject(
-      subject,
-      await readWidest(subject, source),
-      data.data as HostData,
-      {
-        arithmetic,
-        seed,
-        results: stored === "f16" || stored === "bf16" ? stored : undefined,
-        onProgress: (fraction) => shown.update(`checking ${(100 * fraction).toFixed(0)} %`),
-      },
-    );
+    const operands = await readWidest(subject, source);
+    const data = (await result.readAs(dtypeRead)).data as HostData;
+    const asked = {
+      ...{ arithmetic, seed },
+      results: stored === "f16" || stored === "bf16" ? stored : undefined,
+    };
+    const verified = await verifySubject(subject, operands, data, {
+      ...asked,
+      onProgress: (fraction) => shown.update(`checking ${(100 * fraction).toFixed(0)} %`),
+    });
+    const found = verified.verdict === "fail"
+      ? await diagnose({ subject, operands, result: data, verified, ...asked })
+      : undefined;
     const given = Object.values(files).find((file) => file !== undefined);
     const dtype = given === undefined ? subject.traits.dtype : fileDType(given);
     const setup = {
@@ -142,10 +143,11 @@ export async function verifyFiles(
       ...(given === undefined ? { made: { fill, seed } } : {}),
       claimed: {
         ...(["auto", dtype].includes(arithmetic) ? {} : { math: arithmetic }),
-        arithmetic: explained,
+        arithmetic: verified.arithmetic,
+        ...(found && { diagnosis: diagnosisText(found) }),
       },
     };
-    return caseRecord(setup, checked);
+    return caseRecord(setup, verified);
   } finally {
     shown.done();
   }

@@ -81,6 +81,7 @@ export function caseReport(record: CaseRecord): string {
   }
   if (record.projection) lines.push(...projectionLines(record.projection));
   lines.push(["verdict", verdictLine(record)]);
+  if (record.diagnosis !== undefined) lines.push(["diagnosis", record.diagnosis]);
   return lines.map(([label, text]) => `${label.padEnd(12)}${text}`).join("\n");
 }
 

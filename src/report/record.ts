@@ -163,6 +163,8 @@ export interface CaseRecord {
   readonly math?: string;
   /** Of others' results: the arithmetic that explains its errors, or comes nearest. */
   readonly arithmetic?: string;
+  /** Of others' results that failed: where they are wrong, and what they are in place of what they should be. */
+  readonly diagnosis?: string;
   /** A product has its transposes here. */
   readonly layout: string;
   /** Of convolutions. */

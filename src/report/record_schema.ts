@@ -83,6 +83,7 @@ export const CaseSchema = v.object({
   accumulate: text,
   math: text,
   arithmetic: text,
+  diagnosis: text,
   layout: v.optional(v.string(), ""),
   filter_layout: text,
   epilogue: text,

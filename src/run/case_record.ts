@@ -36,7 +36,11 @@ export interface CaseSetup extends CaseTraits {
   /** `wgconv` where absent. */
   readonly provider?: string;
   /** Of others' results: what they claim to be computed in, and what explains them. */
-  readonly claimed?: { readonly math?: string; readonly arithmetic: string };
+  readonly claimed?: {
+    readonly math?: string;
+    readonly arithmetic: string;
+    readonly diagnosis?: string;
+  };
   readonly device: string;
   /** Fill and seed of made data. */
   readonly made?: { readonly fill: string; readonly seed: number };

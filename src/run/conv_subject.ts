@@ -25,7 +25,7 @@ import {
 } from "../problem/conv_problem.ts";
 import { convElementsFault } from "../problem/conv_elements.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
-import { type Epilogue, isScale, NO_EPILOGUE, SCALE_RANGE } from "../problem/epilogue.ts";
+import { isScale, NO_EPILOGUE, SCALE_RANGE } from "../problem/epilogue.ts";
 import {
   BYTE_RANGE,
   type ByteDType,
@@ -55,7 +55,9 @@ import { sampleCount } from "./coverage.ts";
 import { admitSums, type IntegerSum } from "./integer_overflow.ts";
 import { projectionNoise } from "./projection_noise.ts";
 import type {
+  ConvAsked,
   HostOperands,
+  Layouts,
   OperandData,
   Planning,
   PlanOperands,
@@ -64,26 +66,7 @@ import type {
   SubjectTensor,
 } from "./subject.ts";
 
-/** How the tensors of a problem lie in memory. */
-export interface Layouts {
-  /** Of input, output and their gradients. */
-  readonly layout: Layout;
-  /** Of the filter and its gradient. */
-  readonly filterLayout: FilterLayout;
-}
-
-/** A convolution or gradient to be run. */
-export interface ConvAsked extends Layouts {
-  readonly problem: ConvProblem;
-  /** Nothing where absent. */
-  readonly epilogue?: Epilogue;
-  /** Element type of the operands; f32 where absent. */
-  readonly dtype?: ConvDType;
-  /** Of the result; what `resultDtypes()` has first where absent. */
-  readonly outDtype?: ConvOutDType | undefined;
-  /** Of dtype i8: which operands are u8, and their zero points. */
-  readonly integers?: IntegerOperands | undefined;
-}
+export type { ConvAsked, Layouts } from "./subject.ts";
 
 function layoutOf(which: ConvTensor, layouts: Layouts): Layout | FilterLayout {
   return which === "filter" ? layouts.filterLayout : layouts.layout;
@@ -128,8 +111,9 @@ export function referenceInputs(
 
 /** A convolution or gradient as what a run computes. */
 export function convSubject(
-  { problem, layout, filterLayout, epilogue = NO_EPILOGUE, dtype = "f32", ...asked }: ConvAsked,
+  given: ConvAsked,
 ): Subject {
+  const { problem, layout, filterLayout, epilogue = NO_EPILOGUE, dtype = "f32", ...asked } = given;
   const { outDtype = resultDtypes(dtype)[0], integers: bytes = {} } = asked;
   const { op, groups, filterSize } = problem;
   const layouts = { layout, filterLayout };
@@ -182,6 +166,7 @@ export function convSubject(
     zeroPoint === 0 ? undefined : `zero point ${zeroPoint}`,
   ].filter((one) => one !== undefined).join(", ");
   const subject: Subject = {
+    asked: { conv: given },
     traits: {
       problem: printDescriptor(problem),
       op,

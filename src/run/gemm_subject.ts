@@ -99,6 +99,7 @@ export function gemmSubject(
   const sumCost = dtype === "f64" ? COMPENSATED_SHARE : 1;
   const inputsOf = (operands: HostOperands) => operands as GemmInputs;
   const subject: Subject = {
+    asked: { gemm: problem },
     traits: {
       problem: printGemm(asked),
       op: "gemm",

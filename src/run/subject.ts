@@ -4,15 +4,40 @@ import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
 import type { WinrsRival } from "../algorithms/winrs/rivals.ts";
-import type { Activation } from "../problem/epilogue.ts";
+import type { ConvDType, ConvOutDType, ConvProblem } from "../problem/conv_problem.ts";
+import type { Activation, Epilogue } from "../problem/epilogue.ts";
+import type { GemmProblem } from "../problem/gemm_problem.ts";
+import type { IntegerOperands } from "../problem/integer_operands.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { ResultTiles } from "../problem/result_tiles.ts";
 import type { IntegerProjection } from "../reference/gemm_projection.ts";
 import type { Projection } from "../reference/projection.ts";
 import type { ReferenceResult } from "../reference/reference.ts";
+import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { DType, TensorData, TypedArrayOf } from "../tensor/dtype.ts";
 import type { CaseTraits } from "./case_record.ts";
 import type { CheckMode, Coverable, StrataAxes } from "./coverage.ts";
+
+/** How the tensors of a problem lie in memory. */
+export interface Layouts {
+  /** Of input, output and their gradients. */
+  readonly layout: Layout;
+  /** Of the filter and its gradient. */
+  readonly filterLayout: FilterLayout;
+}
+
+/** A convolution or gradient to be run. */
+export interface ConvAsked extends Layouts {
+  readonly problem: ConvProblem;
+  /** Nothing where absent. */
+  readonly epilogue?: Epilogue;
+  /** Element type of the operands; f32 where absent. */
+  readonly dtype?: ConvDType;
+  /** Of the result; what `resultDtypes()` has first where absent. */
+  readonly outDtype?: ConvOutDType | undefined;
+  /** Of dtype i8: which operands are u8, and their zero points. */
+  readonly integers?: IntegerOperands | undefined;
+}
 
 /** Numbers of a tensor in the host's memory, of the types that kernels read and write. */
 export type HostData = TypedArrayOf<"f16" | "f32" | "f64" | "i8" | "u8" | "i32">;
@@ -92,6 +117,8 @@ export interface ReferenceOptions {
  * lie. All that runs, times, checks and records a case reads nothing else of it.
  */
 export interface Subject extends Coverable {
+  /** What it was made of. */
+  readonly asked: { readonly conv: ConvAsked } | { readonly gemm: GemmProblem };
   /** What records say of it. */
   readonly traits: CaseTraits;
   readonly title: string;

@@ -50,6 +50,7 @@ const UNITS: readonly Way[] = [4, 16].map((unit) => ({
 const HALF_ORDERS: readonly Way[] = [
   { name: "one sum in f16", arithmetic: { sums: "f16" } },
   { name: "one sum in f16, taps innermost", arithmetic: { sums: "f16", inner: "taps" } },
+  { name: "one sum in f16 on what is added", arithmetic: { sums: "f16", begin: "added" } },
   { name: "sums of 32 in f16", arithmetic: { sums: "f16", chain: 32 } },
 ];
 
@@ -116,11 +117,12 @@ function waysOf(name: string, of: ClaimedCase): readonly Way[] {
       return all([{ name: "one sum", arithmetic: {} }, ORDERS.at(-1)!], {
         ...{ math: "f16x3", unit: 16, ...stored, ...read },
       });
-    case "f32-any":
-      return [
-        ...waysOf("f32", of),
-        ...all(winogradTilesUpTo(8, of.problem), { ...stored, ...read }),
-      ];
+    case "f32-any": {
+      // Tiles allow most, orders but the first little more than that one.
+      const [first, ...others] = waysOf("f32", of);
+      const tiles = all(winogradTilesUpTo(8, of.problem), { ...stored, ...read });
+      return [first!, ...tiles, ...others];
+    }
   }
   const [elements, algorithm] = splitAlgorithm(name);
   const { operands, sums, results: as = results } = parseElements(elements, name);

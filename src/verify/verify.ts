@@ -1,8 +1,7 @@
 /** The accuracy gate for results that others computed. */
-import type { ConvProblem } from "../problem/conv_problem.ts";
-import { parseDescriptor } from "../problem/descriptor.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { caseChecks } from "../run/case_checks.ts";
-import type { Checked } from "../run/check.ts";
+import { type Checked, yardstickOf } from "../run/check.ts";
 import type { HostData, HostOperands, Subject } from "../run/subject.ts";
 import type { Way } from "./claimed_tiles.ts";
 import { type Claim, type ClaimedCase, parseClaims } from "./claims.ts";
@@ -10,8 +9,10 @@ import { type Claim, type ClaimedCase, parseClaims } from "./claims.ts";
 /** What errors that `auto` ascribes to an arithmetic are of its usual ones, at least. */
 const USUAL_SHARE = 0.1;
 
-/** Errors of so many times their limit are of no other order of the same sums. */
-const HOPELESS = 30;
+/** Errors of so many times their expected limit are of no other order of the same sums, whatever stands out by it. */
+const HOPELESS = 3;
+/** Orders whose errors differ by less are alike. */
+const ALIKE = 1.05;
 
 /** How a result is verified. */
 export interface VerifyOptions {
@@ -29,6 +30,8 @@ export interface VerifyOptions {
 export interface Verified extends Checked {
   /** The way of computing that explains it; of one that fails, that which comes nearest. */
   readonly arithmetic: string;
+  /** How its sums are rounded. */
+  readonly rounding: PlanArithmetic;
 }
 
 /**
@@ -51,23 +54,26 @@ export async function verifySubject(
     false,
   );
   const tried = new Set<string>();
-  const hopeless = new Set<string>();
+  const failed = new Map<string, FailedWay>();
   let nearest: Verified | undefined;
   for (const [at, { name, ways }] of claims.entries()) {
     for (const way of ways) {
       const key = JSON.stringify(way.arithmetic);
-      if (tried.has(key) || hopeless.has(orderless(way))) continue;
+      if (tried.has(key)) continue;
       tried.add(key);
+      const kind = orderless(way);
+      const reference = await checks.reference();
+      const rms = () => yardstickOf(reference, way.arithmetic).sample.rms;
+      const other = failed.get(kind);
+      if (other !== undefined && isHopeless(other, rms())) continue;
       const checked = await checks.check({ result, arithmetic: way.arithmetic });
-      const verified = { ...checked, arithmetic: way.name };
+      const verified = { ...checked, arithmetic: way.name, rounding: way.arithmetic };
       if (checked.verdict !== "fail") {
         if (at === 0) return verified;
         // What is coarser yet explains it no better.
         return explains(checked) ? explained(verified, name, claims) : nearest!;
       }
-      if (Number.isFinite(shareOf(verified)) && shareOf(verified) > HOPELESS) {
-        hopeless.add(orderless(way));
-      }
+      if (other === undefined) failed.set(kind, { share: shareOf(verified), rms: rms() });
       // Of `auto` what the finest arithmetic allows is said.
       if (at > 0) continue;
       if (nearest === undefined || shareOf(verified) < shareOf(nearest)) nearest = verified;
@@ -82,13 +88,11 @@ function claimedCase(
   operands: HostOperands,
   results: VerifyOptions["results"],
 ): ClaimedCase {
-  const { exact, traits, length } = subject;
+  const { exact, asked, length } = subject;
   return {
     exact,
     results,
-    problem: traits.op === "gemm"
-      ? undefined
-      : parseDescriptor(traits.problem, traits.op as ConvProblem["op"]),
+    problem: "conv" in asked ? asked.conv.problem : undefined,
     length,
     added: subject.operands.some(({ role }) => role === "bias" || role === "c"),
     wide: Object.values(operands).some((data) => data instanceof Float64Array),
@@ -108,6 +112,22 @@ function explained(verified: Verified, name: string, claims: readonly Claim[]): 
   const said = `errors are those of ${name}, not of ${finer.map((claim) => claim.name).join(", ")}`;
   const message = [...(verified.message === undefined ? [] : [verified.message]), said].join("; ");
   return { ...verified, message };
+}
+
+/** A way that failed: its largest figure as a share of the limit, and what it usually errs by. */
+interface FailedWay {
+  readonly share: number;
+  readonly rms: number;
+}
+
+/**
+ * Whether another order of the same sums would fail as well: by far, or for the same reason where orders matter as little as they do
+ * beside rounded operands.
+ */
+function isHopeless({ share, rms }: FailedWay, other: number): boolean {
+  const expected = share * rms / other;
+  if (!Number.isFinite(expected)) return false;
+  return expected > HOPELESS || (expected > ALIKE && Math.abs(rms / other - 1) < ALIKE - 1);
 }
 
 /** What ways have in common that differ in the order of sums alone. */

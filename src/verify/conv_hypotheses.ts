@@ -1,0 +1,265 @@
+/** Faults that kernels of convolutions typically have. */
+import { operandTensors, tensorShape } from "../problem/conv_problem.ts";
+import {
+  canonicalStrides,
+  type Geometry,
+  geometryOf,
+  type HostArray,
+  type Triple,
+} from "../reference/geometry.ts";
+import { FILTER_LAYOUTS, LAYOUTS, stridesInLayout } from "../tensor/layout.ts";
+import { elementCount, unravelIndex } from "../tensor/tensor.ts";
+import { type ConvCase, type ConvVariant, convVariant } from "./conv_variants.ts";
+import type { Hypothesis } from "./hypothesis.ts";
+import { type MovedCase, movedHypotheses, movedHypothesis } from "./moved_outputs.ts";
+
+/** Blocks of channels that kernels sum at a time. */
+const BLOCKS = [4, 8, 16, 32, 64, 128];
+
+/** What may have become of a convolution, the simplest first. */
+export function convHypotheses(of: ConvCase, layout: string): readonly Hypothesis[] {
+  const variants = [
+    ...epilogueVariants(of),
+    ...filterVariants(of),
+    ...layoutVariants(of),
+    ...stepVariants(of),
+    ...paddingVariants(of),
+    ...groupVariants(of),
+    ...shortVariants(of),
+  ];
+  const moved = {
+    shape: of.shape,
+    right: (indices: readonly number[]) => convVariant(of, indices, {}),
+    names: axisNames(of),
+    layouts: of.problem.op === "bwd-filter" ? FILTER_LAYOUTS : LAYOUTS,
+    layout,
+  };
+  return [
+    ...variants.map(([name, variant]): Hypothesis => ({
+      name,
+      values: (indices) => convVariant(of, indices, variant),
+    })),
+    ...movedHypotheses(moved),
+    ...(of.problem.op === "bwd-filter" ? turnedGradients(moved) : []),
+  ];
+}
+
+/** A filter's gradient with its taps reversed, or its channels exchanged. */
+function turnedGradients(of: MovedCase): Hypothesis[] {
+  const { shape: [k, c, ...taps] } = of;
+  return [
+    movedHypothesis(
+      of,
+      "the filter flipped (convolution in place of correlation)",
+      ([k, c, ...at]) => [k!, c!, ...at.map((tap, axis) => taps[axis]! - 1 - tap)],
+    ),
+    ...(k === c && k! > 1
+      ? [movedHypothesis(
+        of,
+        "the filter's input and output channels swapped",
+        ([k, c, ...at]) => [c!, k!, ...at],
+      )]
+      : []),
+  ];
+}
+
+/** What entries of a result's canonical axes are called. */
+export function axisNames({ problem: { op, filterSize } }: Pick<ConvCase, "problem">): string[] {
+  const spatial = ["depth", "row", "column"].slice(-filterSize.length);
+  return op === "bwd-filter"
+    ? ["output channel", "input channel", ...spatial.map((name) => `tap ${name}`)]
+    : ["image", "channel", ...spatial];
+}
+
+type Named = readonly (readonly [name: string, variant: ConvVariant])[];
+
+function epilogueVariants({ bias, activation }: ConvCase): Named {
+  const acts = activation !== "none";
+  return [
+    ...(bias === undefined ? [] : [
+      ["the bias missing", { biases: 0 }],
+      ["the bias added twice", { biases: 2 }],
+    ] as const),
+    ...(acts ? [[`no ${activation}`, { activation: "none" }]] as const : []),
+    ...(acts && bias !== undefined
+      ? [
+        [`the bias added behind ${activation}`, { late: true }],
+        [`neither bias nor ${activation}`, { biases: 0, activation: "none" }],
+      ] as const
+      : []),
+  ];
+}
+
+/** The filter: which operand it is, and with its spatial axes turned or its channels exchanged. */
+function filterVariants(of: ConvCase): Named {
+  const { problem: { op, groups }, geometry: g, second } = of;
+  if (op === "bwd-filter") return [];
+  const strides = g.filterStrides;
+  const [, r, s] = g.filterSize;
+  const flips = (axes: readonly number[]) => ({ second: flipped(second, g, axes) });
+  const swapped = (a: number, b: number): ConvVariant => ({
+    geometry: { ...g, filterStrides: strides.with(a, strides[b]!).with(b, strides[a]!) },
+  });
+  return [
+    ["the filter flipped (convolution in place of correlation)", flips([0, 1, 2])],
+    ...(r > 1 && s > 1
+      ? [
+        ["the filter flipped along its columns", flips([2])],
+        ["the filter flipped along its rows", flips([1])],
+      ] as const
+      : []),
+    ...(groups === 1 && g.inChannels === g.outChannels && g.inChannels > 1
+      ? [["the filter's input and output channels swapped", swapped(0, 1)]] as const
+      : []),
+  ];
+}
+
+/** A filter with some of its three spatial axes reversed, in the same order of memory. */
+function flipped(data: HostArray, g: Geometry, axes: readonly number[]): HostArray {
+  const sizes = [g.groups * g.outChannels, g.inChannels, ...g.filterSize];
+  const made = data.slice() as HostArray;
+  const strides = g.filterStrides;
+  for (let i = 0; i < elementCount(sizes); i++) {
+    const at = unravelIndex(i, sizes);
+    const from = at.map((place, axis) =>
+      axes.includes(axis - 2) ? sizes[axis]! - 1 - place : place
+    );
+    made[offset(at, strides)] = data[offset(from, strides)]!;
+  }
+  return made;
+}
+
+function offset(at: readonly number[], strides: readonly number[]): number {
+  return at.reduce((sum, place, axis) => sum + place * strides[axis]!, 0);
+}
+
+/** Operands that are read in another layout, or with rows and columns swapped. */
+function layoutVariants({ problem, geometry: g }: ConvCase): Named {
+  return operandTensors(problem.op).flatMap((which): Named => {
+    const shape = tensorShape(problem, which);
+    const sizes = [...shape.slice(0, 2), ...Array(5 - shape.length).fill(1), ...shape.slice(2)];
+    const own = g[`${which}Strides`];
+    const title = which === "output" ? "the output's gradient" : `the ${which}`;
+    const read = (name: string, strides: readonly number[]): Named =>
+      strides.every((one, axis) => one === own[axis] || sizes[axis] === 1)
+        ? []
+        : [[`${title} ${name}`, { geometry: { ...g, [`${which}Strides`]: strides } }]];
+    const layouts = which === "filter" ? FILTER_LAYOUTS : LAYOUTS;
+    return [
+      ...layouts.flatMap((layout) => {
+        const lying = { ...canonicalStrides(problem), [which]: stridesInLayout(shape, layout) };
+        return read(`read as ${layout}`, geometryOf(problem, lying)[`${which}Strides`]);
+      }),
+      ...(sizes[3] === sizes[4]
+        ? read("with rows and columns swapped", [...own.slice(0, 3), own[4]!, own[3]!])
+        : []),
+    ];
+  });
+}
+
+function stepVariants({ geometry: g }: ConvCase): Named {
+  const ones: Triple = [1, 1, 1];
+  const differ = (a: Triple, b: Triple) => a.some((one, axis) => one !== b[axis]);
+  const swapped = (a: Triple): Triple => [a[0], a[2], a[1]];
+  const all: (readonly [string, Partial<Geometry>, boolean])[] = [
+    [
+      "stride and dilation swapped",
+      { stride: g.dilation, dilation: g.stride },
+      differ(g.stride, g.dilation),
+    ],
+    ["the dilation left out", { dilation: ones }, differ(g.dilation, ones)],
+    ["the stride left out", { stride: ones }, differ(g.stride, ones)],
+    [
+      "strides of rows and columns swapped",
+      { stride: swapped(g.stride) },
+      differ(g.stride, swapped(g.stride)),
+    ],
+    [
+      "dilations of rows and columns swapped",
+      { dilation: swapped(g.dilation) },
+      differ(g.dilation, swapped(g.dilation)),
+    ],
+    [
+      "paddings of rows and columns swapped",
+      { padding: swapped(g.padding) },
+      differ(g.padding, swapped(g.padding)),
+    ],
+  ];
+  return all.filter(([, , applies]) => applies).map(([name, changed]) => [
+    name,
+    { geometry: { ...g, ...changed } },
+  ]);
+}
+
+function paddingVariants({ problem, geometry: g }: ConvCase): Named {
+  const axes = problem.filterSize.map((_, axis) => axis + 3 - problem.filterSize.length);
+  const names = ["depth", "rows", "columns"];
+  const moved = (by: number, which: readonly number[]) => ({
+    geometry: {
+      ...g,
+      padding: g.padding.map((pad, axis) => which.includes(axis) ? pad + by : pad) as Triple,
+    },
+  });
+  const ends = [0, 0, 0].map((_, axis) => problem.paddingEnd[axis - axes[0]!] ?? 0) as Triple;
+  const none: Triple = [0, 0, 0];
+  return [
+    ...[1, -1].flatMap((by): Named => {
+      const how = `padding ${
+        by > 0 ? "one more in front and one less behind" : "one less in front and one more behind"
+      }`;
+      return [
+        ...(axes.length > 1 ? [[how, moved(by, axes)]] as const : []),
+        ...axes.map((axis) => [`${how}, along ${names[axis]}`, moved(by, [axis])] as const),
+      ];
+    }),
+    ...(ends.some((end, axis) => end !== g.padding[axis])
+      ? [["padding on the other side", { geometry: { ...g, padding: ends } }]] as const
+      : []),
+    ...(g.padding.some((pad) => pad > 0)
+      ? [["no padding in front", { geometry: { ...g, padding: none } }]] as const
+      : []),
+  ];
+}
+
+function groupVariants({ problem: { groups, op }, geometry: g }: ConvCase): Named {
+  if (groups === 1 || op !== "fwd") return [];
+  return [
+    ["the first group's input for all groups", { groupOf: () => 0 }],
+    ["channels dealt to groups in turn", { groupOf: (channel) => channel % groups }],
+    [
+      "groups in reverse order",
+      { groupOf: (channel) => groups - 1 - Math.floor(channel / g.outChannels) },
+    ],
+  ];
+}
+
+/** Sums that leave out their end. */
+function shortVariants({ problem: { op }, geometry: g }: ConvCase): Named {
+  const short = (name: string, key: "inChannels" | "outChannels" | "batch", size: number): Named =>
+    BLOCKS.filter((block) => size > block && size % block > 0).map((block) => [
+      `the last ${
+        size % block
+      } of ${size} ${name} left out (the tail behind a multiple of ${block})`,
+      // Groups are counted by the channels of a whole one.
+      { geometry: { ...g, [key]: size - size % block } },
+    ]);
+  const lessTaps = [1, 2].flatMap((axis): Named =>
+    op === "bwd-filter" || g.filterSize[axis]! < 2 ? [] : [[
+      `the filter's last ${axis === 1 ? "row" : "column"} left out`,
+      {
+        geometry: { ...g, filterSize: g.filterSize.with(axis, g.filterSize[axis]! - 1) as Triple },
+      },
+    ]]
+  );
+  const channels = g.groups > 1
+    ? []
+    : op === "fwd"
+    ? short("input channels", "inChannels", g.inChannels)
+    : op === "bwd-data"
+    ? short("output channels", "outChannels", g.outChannels)
+    : short("images", "batch", g.batch);
+  const images = op === "bwd-filter" && g.batch > 1
+    ? [["the last image left out", { geometry: { ...g, batch: g.batch - 1 } }]] as const
+    : [];
+  return [...channels, ...images, ...lessTaps];
+}

@@ -1,0 +1,133 @@
+/** What is wrong with a result that failed, and where. */
+import { defined } from "../defined.ts";
+import type { GemmInputs } from "../reference/gemm.ts";
+import { computeReference, type Reference, resultStrides } from "../run/check.ts";
+import { referenceInputs } from "../run/conv_subject.ts";
+import type { HostData, HostOperands, Subject } from "../run/subject.ts";
+import { elementCount, unravelIndex } from "../tensor/tensor.ts";
+import { axisNames, convHypotheses } from "./conv_hypotheses.ts";
+import { convCase } from "./conv_variants.ts";
+import { gemmHypotheses, PRODUCT_NAMES } from "./gemm_hypotheses.ts";
+import { bestMatch, type Hypothesis, type Match } from "./hypothesis.ts";
+import { type Verified, type VerifyOptions, verifySubject } from "./verify.ts";
+import { whereText, type WrongOutputs, wrongOutputs } from "./wrong_outputs.ts";
+
+/** A result that failed. */
+export interface FailedResult extends Omit<VerifyOptions, "onProgress"> {
+  readonly subject: Subject;
+  readonly operands: HostOperands;
+  readonly result: HostData;
+  readonly verified: Verified;
+}
+
+/** What is known of a fault. */
+export interface Diagnosis {
+  /** `12 of 96 outputs are wrong: all in channel 3`. */
+  readonly where: string;
+  /** What the result is in place of what it should be, where that is known. */
+  readonly match?: Match;
+  /** The arithmetic that errs as the result does, where another one is claimed. */
+  readonly arithmetic?: string;
+  /** Canonical flat index of the output that is wrong most. */
+  readonly worst?: number;
+}
+
+/** Results of so many products are compared completely to find out where they are wrong. */
+const WHOLE_PRODUCTS = 1e10;
+/** What rounding errs by at most, and the share of outputs that it makes wrong at least, if any. */
+const ROUNDED = { relL2: 0.05, share: 0.02 };
+/** Outputs that hypotheses are tried on, wrong ones and any, and multiply-adds of one hypothesis. */
+const TRIED = { wrong: 192, any: 64, products: 2e6 };
+
+/** Finds out where a result is wrong, and what it may be in place of what it should be. */
+export async function diagnose(failed: FailedResult): Promise<Diagnosis> {
+  const { subject, operands, result, seed = 1 } = failed;
+  const { rounding, accuracy: { bound_limit: allowed } } = failed.verified;
+  const products = elementCount(subject.shape) * subject.length * subject.sumCost;
+  const mode = products <= WHOLE_PRODUCTS ? "full" : "sample";
+  const reference = await computeReference({ subject, operands, mode, seed });
+  const found = wrongOutputs(reference, result, rounding, allowed);
+  const where = whereText(found, subject.shape, namesOf(subject));
+  const { worst } = found;
+  const tried = triedOutputs(found, reference, result);
+  const match = tried &&
+    bestMatch(hypothesesOf(subject, operands), tried.indices, tried.got, tried.expected);
+  // Roundings are of all outputs.
+  const few = found.wrong.length > 0 && found.wrong.length < ROUNDED.share * found.checked;
+  const arithmetic = match || few ? undefined : await otherArithmetic(failed);
+  return { where, ...defined({ match, arithmetic, worst }) };
+}
+
+/** Another arithmetic than the one claimed that errs as the result does. */
+async function otherArithmetic(
+  { subject, operands, result, verified, arithmetic, results, seed = 1 }: FailedResult,
+): Promise<string | undefined> {
+  const { mismatched, rel_l2 } = verified.accuracy;
+  if (subject.exact || arithmetic.trim() === "auto" || mismatched > 0 || rel_l2 > ROUNDED.relL2) {
+    return;
+  }
+  const options = { arithmetic: "auto", results, seed };
+  const other = await verifySubject(subject, operands, result, options);
+  return other.verdict === "pass" ? other.arithmetic : undefined;
+}
+
+/** A diagnosis as a sentence without its end. */
+export function diagnosisText({ where, match, arithmetic }: Diagnosis): string {
+  if (arithmetic !== undefined) return `${where}; errors are those of ${arithmetic}`;
+  if (match === undefined) return where;
+  const { name, relL2 } = match;
+  return `${where}; the result matches with ${name}: relative L2 ${relL2.toExponential(1)}`;
+}
+
+function namesOf({ asked }: Subject): readonly string[] {
+  return "conv" in asked ? axisNames(asked.conv) : PRODUCT_NAMES;
+}
+
+/** The hypotheses for a subject; none where operands have zero points or results are scaled. */
+function hypothesesOf(
+  { asked, activation, shape }: Subject,
+  operands: HostOperands,
+): readonly Hypothesis[] {
+  if ("gemm" in asked) return gemmHypotheses(asked.gemm, operands as GemmInputs);
+  const { problem, layout, filterLayout, integers, epilogue } = asked.conv;
+  if (integers !== undefined || epilogue?.scale !== undefined) return [];
+  const inputs = referenceInputs(problem, operands, { layout, filterLayout });
+  const own = problem.op === "bwd-filter" ? filterLayout : layout;
+  return convHypotheses(convCase(problem, inputs, shape, activation), own);
+}
+
+/** Wrong outputs and any others, and what stands and should stand there; undefined where none are finite. */
+function triedOutputs(
+  { wrong }: WrongOutputs,
+  { subject, values, indices: sampled }: Reference,
+  result: HostData,
+) {
+  const room = Math.max(16, Math.floor(TRIED.products / Math.max(1, subject.length)));
+  const count = Math.min(TRIED.any, room, values.length);
+  const any = Array.from({ length: count }, (_, i) => Math.floor((i + 0.5) * values.length / count))
+    .map((at) => sampled?.[at] ?? at);
+  const strides = resultStrides(subject);
+  const places = new Map(sampled && Array.from(sampled, (index, at) => [index, at]));
+  const one = (index: number) => ({
+    index,
+    got: result[
+      unravelIndex(index, subject.shape).reduce((sum, at, axis) => sum + at * strides[axis]!, 0)
+    ]!,
+    expected: values[sampled === undefined ? index : places.get(index)!]!,
+  });
+  const tried = [...new Set([...spread(wrong, Math.min(TRIED.wrong, room)), ...any])]
+    .map(one)
+    .filter(({ got, expected }) => Number.isFinite(got) && Number.isFinite(expected));
+  if (tried.length === 0) return undefined;
+  return {
+    indices: tried.map(({ index }) => index),
+    got: Float64Array.from(tried, ({ got }) => got),
+    expected: Float64Array.from(tried, ({ expected }) => expected),
+  };
+}
+
+/** Up to `count` of a list, from all over it. */
+function spread<T>(list: readonly T[], count: number): T[] {
+  if (list.length <= count) return [...list];
+  return Array.from({ length: count }, (_, i) => list[Math.floor(i * list.length / count)]!);
+}

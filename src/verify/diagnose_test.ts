@@ -1,0 +1,221 @@
+import assert from "#assert";
+import { convProblem } from "../problem/conv_problem.ts";
+import { gemmProblem } from "../problem/gemm_problem.ts";
+import { convSubject } from "../run/conv_subject.ts";
+import { gemmSubject } from "../run/gemm_subject.ts";
+import { fillOperands } from "../run/operands.ts";
+import type { HostOperands, Subject } from "../run/subject.ts";
+import { bf16round } from "../tensor/rounding.ts";
+import { diagnose, diagnosisText } from "./diagnose.ts";
+import { verifySubject } from "./verify.ts";
+
+/** What a plain convolution does, and may do wrongly. */
+interface Loops {
+  readonly stride?: number;
+  readonly padding?: readonly [number, number];
+  readonly dilation?: number;
+  readonly groups?: number;
+  readonly relu?: boolean;
+  readonly biases?: number;
+  readonly channels?: number;
+  readonly flip?: boolean;
+  readonly firstGroup?: boolean;
+  readonly round?: (value: number) => number;
+  /** Where in the input and in the filter an element of canonical indices lies. */
+  readonly x?: (n: number, c: number, h: number, w: number) => number;
+  readonly w?: (k: number, c: number, r: number, s: number) => number;
+}
+
+const SIZES = { n: 3, c: 8, size: 7, k: 8, taps: 3 };
+
+/** A convolution by plain loops, of x [3, 8, 7, 7] and w [8, 8 / groups, 3, 3] in f32. */
+function convolved({ input, filter, bias }: HostOperands, loops: Loops): Float32Array<ArrayBuffer> {
+  const { n, c, size, k, taps } = SIZES;
+  const { stride = 1, padding: [top, left] = [1, 1], dilation = 1, groups = 1 } = loops;
+  const { relu = false, biases = 1, flip = false, firstGroup = false, round = Number } = loops;
+  const perGroup = c / groups, channels = loops.channels ?? perGroup;
+  const x = loops.x ?? ((n, ch, h, w) => ((n * c + ch) * size + h) * size + w);
+  const w = loops.w ?? ((k, c, r, s) => ((k * perGroup + c) * taps + r) * taps + s);
+  const out = outSize(loops.stride, loops.dilation);
+  const result = new Float32Array(n * k * out * out);
+  let at = 0;
+  for (let i = 0; i < n; i++) {
+    for (let o = 0; o < k; o++) {
+      const group = firstGroup ? 0 : Math.floor(o / (k / groups));
+      for (let p = 0; p < out; p++) {
+        for (let q = 0; q < out; q++, at++) {
+          let sum = 0;
+          for (let ch = 0; ch < channels; ch++) {
+            for (let r = 0; r < taps; r++) {
+              for (let s = 0; s < taps; s++) {
+                const h = p * stride + r * dilation - top, v = q * stride + s * dilation - left;
+                if (h < 0 || v < 0 || h >= size || v >= size) continue;
+                const [fr, fs] = flip ? [taps - 1 - r, taps - 1 - s] : [r, s];
+                sum = Math.fround(
+                  sum + round(input![x(i, group * perGroup + ch, h, v)]!) *
+                      round(filter![w(o, ch, fr, fs)]!),
+                );
+              }
+            }
+          }
+          sum += biases * (bias?.[o] ?? 0);
+          result[at] = relu ? Math.max(0, sum) : sum;
+        }
+      }
+    }
+  }
+  return result;
+}
+
+function outSize(stride = 1, dilation = 1): number {
+  return Math.floor((SIZES.size + 2 - 2 * dilation - 1) / stride) + 1;
+}
+
+function subjectOf({ stride = 1, dilation = 1, groups = 1, relu, biases }: Loops): Subject {
+  const { n, c, size, k, taps } = SIZES;
+  return convSubject({
+    problem: convProblem({
+      ...{ batch: n, inChannels: c, outChannels: k, groups, stride, dilation, padding: 1 },
+      ...{ inputSize: [size, size], filterSize: [taps, taps] },
+    }),
+    ...{ layout: "nchw", filterLayout: "kcrs" },
+    epilogue: { bias: biases !== undefined, activation: relu ? "relu" : "none" },
+  });
+}
+
+async function diagnosed(subject: Subject, operands: HostOperands, result: Float32Array) {
+  const options = { arithmetic: "f32" };
+  const data = result as Float32Array<ArrayBuffer>;
+  const verified = await verifySubject(subject, operands, data, options);
+  assert.equal(verified.verdict, "fail");
+  return await diagnose({ subject, operands, result: data, verified, ...options });
+}
+
+/** Faults: what the convolution is, what the kernel does in its place, and what the diagnosis must name. */
+const FAULTS: readonly (readonly [right: Loops, wrong: Loops, name: RegExp])[] = [
+  [{}, { flip: true }, /^the filter flipped/],
+  [{}, { padding: [0, 0] }, /one less in front and one more behind$|^no padding in front/],
+  [{}, { padding: [1, 0] }, /one less in front and one more behind, along columns/],
+  [{}, { padding: [2, 2] }, /one more in front and one less behind$/],
+  [{ biases: 1 }, { biases: 0 }, /^the bias missing/],
+  [{ biases: 1 }, { biases: 2 }, /^the bias added twice/],
+  [{ relu: true }, { relu: false }, /^no relu/],
+  [{ groups: 2 }, { groups: 2, firstGroup: true }, /^the first group's input/],
+  [{}, { channels: 4 }, /.*/],
+  [{}, { w: (k, c, r, s) => ((c * 8 + k) * 3 + r) * 3 + s }, /input and output channels swapped/],
+  [
+    {},
+    { w: (k, c, r, s) => ((k * 8 + c) * 3 + s) * 3 + r },
+    /the filter with rows and columns swapped/,
+  ],
+  [{}, { w: (k, c, r, s) => ((k * 3 + r) * 3 + s) * 8 + c }, /the filter read as krsc/],
+  [
+    {},
+    { x: (n, c, h, w) => ((n * 8 + c) * 7 + w) * 7 + h },
+    /the input with rows and columns swapped/,
+  ],
+  [{}, { x: (n, c, h, w) => ((n * 7 + h) * 7 + w) * 8 + c }, /the input read as nhwc/],
+  [{}, { x: (_, c, h, w) => (c * 7 + h) * 7 + w }, /image 0 in place of every one/],
+];
+
+for (const [right, wrong, name] of FAULTS) {
+  const said = Object.entries({ ...right, ...wrong }).map(([key, value]) => `${key} ${value}`);
+  Deno.test(`a diagnosis names what a kernel does: ${said.join(", ")}`, async () => {
+    const subject = subjectOf(right);
+    const operands = fillOperands(subject, "normal", 1);
+    const { match } = await diagnosed(
+      subject,
+      operands,
+      convolved(operands, { ...right, ...wrong }),
+    );
+    if (name.source === ".*") return assert.equal(match, undefined);
+    assert.match(match?.name ?? "no match", name);
+    assert.ok(match!.relL2 < 1e-6, `${match!.relL2}`);
+  });
+}
+
+Deno.test("a diagnosis says where outputs are wrong", async () => {
+  const subject = subjectOf({});
+  const operands = fillOperands(subject, "normal", 1);
+  const places: readonly [
+    wrong: (n: number, k: number, p: number, q: number) => boolean,
+    RegExp,
+  ][] = [
+    [(_, k) => k === 5, /^147 of 1,176 outputs are wrong: all in channel 5/],
+    [
+      (n, k) => n === 2 && k >= 4,
+      /all in image 2, channels 4 to 7, the tail behind a multiple of 4/,
+    ],
+    [(_, __, p, q) => p === 0 || q === 6, /all at the border/],
+    [(_, k) => k % 2 === 1, /all in channels 1 to 7 in steps of 2/],
+    [
+      (n, k, p, q) => n + k + p + q === 0,
+      /^1 of 1,176 outputs is wrong: all in image 0, channel 0, row 0, column 0/,
+    ],
+  ];
+  for (const [wrong, where] of places) {
+    const result = convolved(operands, {});
+    result.forEach((_, i) => {
+      const at = [
+        Math.floor(i / 392),
+        Math.floor(i / 49) % 8,
+        Math.floor(i / 7) % 7,
+        i % 7,
+      ] as const;
+      if (wrong(...at)) result[i]! += 1;
+    });
+    assert.match(diagnosisText(await diagnosed(subject, operands, result)), where);
+  }
+});
+
+Deno.test("a diagnosis names zeros, factors, swaps of the result, and rounded operands", async () => {
+  const subject = subjectOf({});
+  const operands = fillOperands(subject, "normal", 1);
+  const right = convolved(operands, {});
+  const texts: readonly [Float32Array, RegExp][] = [
+    [right.map(() => 0), /all zeros/],
+    [right.map((value) => -value), /the other sign/],
+    [right.map((value) => value * 0.5), /all results times 0\.5/],
+    [
+      right.map((_, i) => right[i % 7 === 0 ? i : i - 1]!),
+      /the previous column in place of each/,
+    ],
+    [
+      right.map((_, i) => right[i - i % 49 + (i % 7) * 7 + Math.floor(i / 7) % 7]!),
+      /rows and columns of the result swapped/,
+    ],
+    [right.map((_, i) => right[i - i % 7 + 6 - i % 7]!), /columns in reverse/],
+    [convolved(operands, { round: bf16round }), /errors are those of bf16-f32/],
+  ];
+  for (const [result, text] of texts) {
+    assert.match(diagnosisText(await diagnosed(subject, operands, result)), text);
+  }
+});
+
+Deno.test("a diagnosis names faults of products", async () => {
+  const sizes = { m: 9, n: 9, k: 9 };
+  const of = (more: Partial<ReturnType<typeof gemmProblem>>) =>
+    gemmSubject(gemmProblem({ ...sizes, ...more }), { dtype: "f32" });
+  const computed = async (subject: Subject, operands: HostOperands) =>
+    Float32Array.from((await subject.reference(operands, {})).values);
+  const faults: readonly [
+    right: Parameters<typeof of>[0],
+    wrong: Parameters<typeof of>[0],
+    RegExp,
+  ][] = [
+    [{}, { transpose: "tn" }, /^A transposed/],
+    [{}, { transpose: "nt" }, /^B transposed/],
+    [{ bias: "row" }, { bias: "none" }, /^the bias missing/],
+    [{ bias: "row" }, { bias: "column" }, /^the bias along the other side/],
+    [{ beta: 0.5 }, { beta: 0 }, /^C missing/],
+    [{ beta: 0.5 }, { beta: 1 }, /^beta left out/],
+    [{ alpha: 0.5, beta: 1 }, { beta: 1 }, /^alpha left out/],
+    [{ activation: "gelu" }, {}, /^no gelu/],
+  ];
+  for (const [right, wrong, name] of faults) {
+    const subject = of(right);
+    const operands = fillOperands(subject, "normal", 1);
+    const { match } = await diagnosed(subject, operands, await computed(of(wrong), operands));
+    assert.match(match?.name ?? "no match", name);
+  }
+});
