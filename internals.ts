@@ -32,7 +32,12 @@ export {
   type PaddingMode,
   type Paddings,
 } from "./src/problem/padding.ts";
-export type { AxisTile, PlanArithmetic, TileShare } from "./src/problem/plan_arithmetic.ts";
+export type {
+  AxisTile,
+  OperandRounding,
+  PlanArithmetic,
+  TileShare,
+} from "./src/problem/plan_arithmetic.ts";
 
 export type { Candidate, Rival } from "./src/algorithms/rival.ts";
 export { type Balance, BALANCES } from "./src/algorithms/balance.ts";

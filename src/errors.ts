@@ -8,6 +8,11 @@ export const EXIT = {
   internal: 5,
 } as const;
 
+/** What they mean, as help and docs say it. */
+export const EXIT_HELP =
+  `Exit codes: 0 ok, 1 accuracy failed, 2 usage, bad input or nothing ran, 3 no suitable GPU,
+feature or limit, 4 performance regression, 5 device lost or internal error.`;
+
 /**
  * Input of the wrong type or shape. Whoever gave it can mend it: exit 2, as the two classes that follow. The built-in classes
  * that these extend are left to what the engine finds, which is a fault of the program.

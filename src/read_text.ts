@@ -14,7 +14,7 @@ export function readText(path: string): string {
 }
 
 /** The bytes of {@linkcode readText}, for those who need to know where a line stands in the file. */
-export function readTextBytes(path: string): Uint8Array<ArrayBuffer> {
+function readTextBytes(path: string): Uint8Array<ArrayBuffer> {
   try {
     if (path === "-") return textBytesOf(Deno.stdin, "stdin");
     using file = Deno.openSync(path);

@@ -7,6 +7,7 @@ import {
 } from "../src/cli/command_tree.ts";
 import { GROUPS, orderedGroups } from "../src/cli/help_groups.ts";
 import { wholeProgram } from "../src/cli/program.ts";
+import { EXIT_HELP } from "../src/errors.ts";
 
 /** Options of every command, which the page says once. */
 const EVERYWHERE = ["--help", "--quiet", "--color"];
@@ -24,8 +25,7 @@ export async function commandsPage(): Promise<string> {
     "`wgconv help <command>` prints the same. `deno task docs` makes this page from it.",
     "Every command has:",
     items(general),
-    "Exit codes: 0 ok, 1 accuracy failed, 2 usage, bad input or nothing ran, 3 no suitable GPU, feature " +
-    "or limit, 4 performance regression, 5 device lost or internal error.",
+    EXIT_HELP.replaceAll("\n", " "),
     ...commands.map((command) => section(command, said, commands)),
   ].join("\n\n") + "\n";
 }

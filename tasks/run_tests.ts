@@ -6,7 +6,7 @@
  * without the network. They need a Vulkan driver: where there is none, lavapipe is installed if that may be done, else this
  * says what to install. The last line is `N passed, N failed`.
  */
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { taskEnvironment } from "./environment.ts";
@@ -25,10 +25,7 @@ type Step = () => Promise<Counts>;
 /** Folders of the long tier. */
 const LONG = ["tests/compilers", "tests/drivers", "tests/long"];
 
-/**
- * Minutes without a test that ends, after which the process is killed: more than a test's own deadline, so that only what
- * that cannot end is.
- */
+/** Minutes without a test that ends, after which the process is killed. A test's own deadline comes first. */
 const SILENCE = 15;
 
 /** Attempts to fetch, since a registry may fail. */
@@ -153,10 +150,8 @@ const tier = TIERS.find((name) => Deno.args[0] === name);
 const words = Deno.args.slice(tier === undefined ? 0 : 1);
 const preload = ["--preload", "tests/deadline.ts"];
 
-/** Steps of a run whose words name files: these alone. */
-const NAMED = words.some((word) => word.endsWith(".ts"))
-  ? [tests(...preload, ...words)]
-  : undefined;
+/** Steps of a run whose words name files or folders: these alone. */
+const NAMED = words.some((word) => existsSync(word)) ? [tests(...preload, ...words)] : undefined;
 const FAST: readonly Step[] = [
   command("fmt", "--check"),
   command("lint"),

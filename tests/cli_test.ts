@@ -186,12 +186,12 @@ Deno.test("without a driver, conv exits 3 with a hint, and the CPU computes", as
   const cpu = await wgconv([...args, "--device", "cpu"], { env: NO_DRIVER });
   assert.equal(cpu.code, 0);
   assert.match(cpu.stdout, /^device +CPU/m);
-  const choices = ["--device", "cpu", "--algorithm", "direct", "--policy", "small"];
+  const choices = ["--device", "cpu", "--algorithm", "direct", "--backend", "dawn"];
   const { code, stderr } = await wgconv([...args, ...choices], { env: NO_DRIVER });
   assert.equal(code, 2);
   assert.match(
     stderr,
-    /the CPU computes with the reference itself, --algorithm, --policy must go\n$/,
+    /the CPU computes with the reference itself, --algorithm, --backend must go\n$/,
   );
 });
 

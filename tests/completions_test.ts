@@ -34,6 +34,8 @@ Deno.test("commands, options, choices, lists and files are offered where they ma
   assert.deepEqual(offered("conv", "--input", "ph"), ["@file"]);
   assert.deepEqual(offered("conv", "--input=ph"), ["@file"]);
   assert.deepEqual(offered("conv", "--seed", ""), []);
+  includes(["gemm", "--bias", "--transpose", ""], "nt");
+  includes(["gemm", "--bias", "--tran"], "--transpose");
   includes(["tensor", ""], "make", "info", "convert", "diff", "show");
   includes(["tensor", "make", "x.npy", "--"], "--shape", "--fill");
   includes(["tensor", "make", "--dtype", ""], "f32", "f16");

@@ -14,7 +14,7 @@ export interface Grouping extends ResultTiles {
 const BLOCK = 32;
 
 /** Squares of errors over their scales, added up by group. */
-export interface GroupErrors {
+interface GroupErrors {
   /** Adds the output at canonical coordinates `at`, whose flat index is `index`. */
   add(at: readonly number[], index: number, ratio: number): void;
   /** Groups of at least `least` outputs. */

@@ -19,7 +19,7 @@ export interface ProjectionNoise {
 }
 
 /** A run of places: a patch of the last two axes, a row, a plane, or all. */
-export interface ProjectionPatch {
+interface ProjectionPatch {
   /** [outside, group, places...] of its first place. */
   readonly index: readonly number[];
   readonly size: readonly number[];
@@ -45,7 +45,7 @@ export interface ProjectionReport {
   readonly size: number;
 }
 
-export interface ProjectionMeasureOptions {
+interface ProjectionMeasureOptions {
   readonly noise: ProjectionNoise;
   /** Winograd's tiles, whose outputs' errors are mixed. */
   readonly tiles?: ResultTiles | undefined;

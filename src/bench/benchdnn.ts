@@ -9,7 +9,7 @@ import {
 import type { Layout } from "../tensor/layout.ts";
 
 /** Element types of a run. */
-export interface SuiteTypes {
+interface SuiteTypes {
   readonly dtype: ConvDType;
   /** Of the result; the operands' where absent. */
   readonly outDtype?: ConvOutDType;

@@ -11,7 +11,7 @@ import winrsBfc from "../../bench/suites/winrs_bfc.txt" with { type: "text" };
 export type SuiteKind = "convolutions" | "products";
 
 /** A built-in suite. */
-export interface OwnSuite {
+interface OwnSuite {
   readonly name: string;
   readonly of: SuiteKind;
   readonly text: string;

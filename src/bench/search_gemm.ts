@@ -22,7 +22,7 @@ import { tuningRecord } from "./tuning_record.ts";
 type Asked = Pick<Planning, "splits" | "balance">;
 
 /** A way to run a product. */
-export interface GemmRival extends RunCase {
+interface GemmRival extends RunCase {
   /** What the planner makes of what is asked. */
   readonly cut: { readonly splits: number; readonly balance: Exclude<Balance, "auto"> };
   /** Microseconds that the planner's model says. */

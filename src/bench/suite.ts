@@ -25,7 +25,7 @@ export interface SuiteText {
 }
 
 /** Gives the file that `path` names inside the file `from`. */
-export type IncludeSuite = (path: string, from: string) => SuiteText;
+type IncludeSuite = (path: string, from: string) => SuiteText;
 
 /** A problem, and how its suite runs it. */
 export interface SuiteProblem extends ConvProblem {

@@ -8,7 +8,7 @@ import { OWN_SUITES, type SuiteKind } from "./own_suites.ts";
 import { parseSuite, type SuiteListener, type SuiteProblem, type SuiteText } from "./suite.ts";
 
 /** Callbacks of reading a suite. */
-export interface SuiteHooks extends SuiteListener {
+interface SuiteHooks extends SuiteListener {
   /** Gets the path of each file that is read. */
   readonly onFile?: (path: string) => void;
 }

@@ -34,7 +34,7 @@ const TunedSchema = v.object({
 type Tuned = v.InferOutput<typeof TunedSchema>;
 
 /** A line of a tuning file: its text, and what it says where it is a tuning of a convolution. */
-export interface TuningLine {
+interface TuningLine {
   readonly text: string;
   readonly tuned?: Tuned;
 }

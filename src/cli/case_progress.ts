@@ -2,7 +2,7 @@ import { formatDuration } from "../report/format.ts";
 import { type Progress, progress } from "./output.ts";
 
 /** Shows on a terminal which of how many cases runs, and how long the others will take. */
-export interface CaseProgress extends Pick<Progress, "done" | "visible"> {
+interface CaseProgress extends Pick<Progress, "done" | "visible"> {
   /** Says that a case begins, or goes on: the `index`-th of `count`, from 1. */
   begin(index: number, count: number, what: string): void;
 }

@@ -251,7 +251,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
 type CheckOptions = ReturnType<ReturnType<typeof checkCommand>["opts"]>;
 
 /** The exit code of a check: nothing that ran is no success either. */
-export function checkExitCode(
+function checkExitCode(
   results: readonly Pick<CheckResult, "status">[],
   missing: readonly string[],
   updating: boolean,

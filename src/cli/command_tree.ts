@@ -20,7 +20,7 @@ export interface OptionNode {
 }
 
 /** An argument by position; `name` with its brackets. */
-export type ArgumentNode = ValueKind & {
+type ArgumentNode = ValueKind & {
   readonly name: string;
   readonly description: string;
 };

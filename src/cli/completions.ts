@@ -101,8 +101,9 @@ export function offersOf(root: CommandNode, before: readonly string[], current: 
   let operands = 0;
   const optionOf = (word: string) => command.options.find(({ names }) => names.includes(word));
   for (const word of before.filter((word) => word !== "=")) {
-    if (value !== undefined) value = undefined;
-    else if (word.startsWith("-")) value = optionOf(word)?.value;
+    // An option whose value may be left out takes none of another.
+    if (word.startsWith("-")) value = optionOf(word)?.value;
+    else if (value !== undefined) value = undefined;
     else {
       const below = command.commands.find(({ path }) => path.at(-1) === word);
       if (below === undefined) operands++;
@@ -114,13 +115,13 @@ export function offersOf(root: CommandNode, before: readonly string[], current: 
     return valueOffers(optionOf(assigned)?.value, part!)
       .map(({ word, about }) => ({ word: word === "@file" ? word : `${assigned}=${word}`, about }));
   }
-  if (value !== undefined) return valueOffers(value, current.replace(/^=/, ""));
   if (current.startsWith("-")) {
     return command.options.flatMap(({ names, description }) =>
       names.filter((name) => name.startsWith(current))
         .map((word) => ({ word, about: description }))
     );
   }
+  if (value !== undefined) return valueOffers(value, current.replace(/^=/, ""));
   if (command.commands.length > 0) {
     return command.commands.map(({ path, summary }) => ({ word: path.at(-1)!, about: summary }))
       .filter(({ word }) => word.startsWith(current));

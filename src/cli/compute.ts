@@ -26,7 +26,7 @@ export interface Computation {
   readonly during?: During;
 }
 
-export interface ComputeOptions {
+interface ComputeOptions {
   readonly device: "gpu" | "cpu";
   readonly backend: Backend;
   readonly adapter?: string | undefined;

@@ -39,7 +39,7 @@ export interface OpenedConv extends Layouts, Disposable {
 }
 
 /** The options that say what is read, and what as. */
-export type ConvFileOptions = OperandOptions & { readonly dtype: ConvDType };
+type ConvFileOptions = OperandOptions & { readonly dtype: ConvDType };
 
 type FileRole = ConvTensor | "bias" | "scale" | "filterZeroPoint";
 

@@ -27,7 +27,7 @@ interface FilePair {
 }
 
 /** Files that a pattern stands for. */
-export interface ManyFiles {
+interface ManyFiles {
   readonly option: "input" | "gradOutput";
   readonly pairs: readonly FilePair[];
   readonly manifest: string;

@@ -25,7 +25,7 @@ export interface OpenedGemm extends Disposable {
 }
 
 /** The options that say what is read, and what as. */
-export type GemmFileOptions =
+type GemmFileOptions =
   & MatrixOptions
   & Pick<GemmArithmetic, "dtype">
   & Partial<Pick<GemmArithmetic, "accumulate" | "outDtype">>;

@@ -58,7 +58,7 @@ function refuseEnding({ option, path = "-", kind, endings }: Output): void {
 }
 
 /** What may stand against an output. */
-export interface OutputRules {
+interface OutputRules {
   readonly inputs?: readonly (string | undefined)[];
   readonly force?: boolean | undefined;
   /** Whether members of a folder that are there stay. */

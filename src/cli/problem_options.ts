@@ -166,7 +166,7 @@ export const LOSS_SCALE_HELP =
 export const FLUSH_HELP =
   "most products in one accumulator of fused Winograd, WinRS, matrix units; 0 for all";
 
-export const POLICY_HELP =
+const POLICY_HELP =
   "tile policy: small, or a tile: 64x32x8_8x8 is 64x32 results a workgroup, k-tiles of 8, 8x8 a thread";
 
 /** @throws {TypeError} where a loss scale is given and none of the operations reads an output's gradient. */

@@ -1,5 +1,5 @@
 import { Command, type CommandUnknownOpts } from "#cli-types";
-import { EXIT, InputTypeError } from "../errors.ts";
+import { EXIT, EXIT_HELP, InputTypeError } from "../errors.ts";
 import { printableMessage } from "../printable.ts";
 import { VERSION } from "../version.ts";
 import { optionDescription } from "./command_tree.ts";
@@ -103,8 +103,7 @@ Examples:
   wgconv conv --problem mb8ic64ih56oc64kh3ph1 --algorithm implicit-gemm
   wgconv bench --suite resnet3x3 --op fwd,bwd-data --jsonl out.jsonl
 
-Exit codes: 0 ok, 1 accuracy failed, 2 usage, bad input or nothing ran, 3 no suitable GPU,
-feature or limit, 4 performance regression, 5 device lost or internal error.`;
+${EXIT_HELP}`;
 
 /**
  * Runs the program with `args` and returns its exit code. Nothing is thrown: errors become one

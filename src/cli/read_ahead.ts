@@ -9,7 +9,7 @@ type Files = { readonly [role: string]: TensorSource | undefined };
 /** Operands and a result up to this are not cut along their batch. */
 const WHOLE_BYTES = 2 ** 30;
 
-export interface ReadAheadOptions {
+interface ReadAheadOptions {
   /** Which of the operands; all where absent. */
   readonly wanted?: (one: SubjectTensor) => boolean;
   readonly during?: During;

@@ -10,7 +10,7 @@ import { isLatest, statOf, tryLock } from "./merge_file.ts";
 import { printer } from "./output.ts";
 
 /** Where records go, each as a line of its own as soon as it is known. */
-export interface RecordStream extends Disposable {
+interface RecordStream extends Disposable {
   /** What an earlier run left there, where it is gone on with. */
   readonly previous: PreviousRun | undefined;
   /** Writes a record; a failure is told to the {@linkcode Writes} of the command. */
@@ -161,7 +161,7 @@ function fileStream(
 }
 
 /** What an earlier run left in its file. */
-export interface PreviousRun {
+interface PreviousRun {
   readonly environment: ReadEnvironment;
   readonly cases: readonly ReadCase[];
   /** Bytes of its whole lines; what follows is a line cut off. */
@@ -171,7 +171,7 @@ export interface PreviousRun {
 }
 
 /** What a run must have in common with the one that it goes on with. */
-export type RunIdentity = Pick<
+type RunIdentity = Pick<
   ReadEnvironment,
   "version" | "backend" | "adapter" | "driver" | "model" | "seed" | "options"
 >;

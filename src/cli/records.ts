@@ -42,7 +42,7 @@ export interface Suite {
 }
 
 /** Where a run over groups computes, and where its records go. */
-export interface SuiteOptions extends TableOptions {
+interface SuiteOptions extends TableOptions {
   readonly backend: Backend;
   readonly adapter?: string | undefined;
   readonly device: "gpu" | "cpu";
@@ -182,7 +182,7 @@ export function comingCases(groups: readonly RunGroup[]): ComingCase[] {
  * The exit code of a run: a wrong result, nothing that ran (an empty result takes no run), or a case that did not, never is a
  * success.
  */
-export function casesExitCode(
+function casesExitCode(
   cases: readonly Pick<ReadCase, "verdict" | "accuracy" | "time_ms">[],
 ): number {
   if (cases.some(isUnproved)) return EXIT.accuracy;

@@ -51,7 +51,7 @@ export interface TableOptions {
 const NAMED = 5;
 
 /** Rows of a table of cases: each printed as it is known, or all at the end where they are sorted. */
-export interface CaseRows {
+interface CaseRows {
   add(record: ShownCase): void;
   end(): void;
 }

@@ -27,7 +27,7 @@ export function isQuiet(): boolean {
 }
 
 /** What words stand out by. */
-export type Style = "good" | "bad" | "doubtful" | "heading";
+type Style = "good" | "bad" | "doubtful" | "heading";
 
 const FORMATS = { good: "green", bad: "red", doubtful: "yellow", heading: "bold" } as const;
 

@@ -145,7 +145,9 @@ function diffCommand() {
       const { diffTensors, diffReport } = await import("./tensor_diff.ts");
       const diff = await diffTensors(got, reference, { maxRelL2, as });
       printer("stdout").line(json ? JSON.stringify(diff) : diffReport(diff));
-      if (diff.verdict === "fail") throw new ExitCode(EXIT.accuracy);
+      if (diff.verdict !== "pass") {
+        throw new ExitCode(diff.verdict === "fail" ? EXIT.accuracy : EXIT.usage);
+      }
     });
 }
 

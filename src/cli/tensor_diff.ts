@@ -5,7 +5,7 @@ import { refuseUnusedAs } from "./as_option.ts";
 import { formatCount, formatError, significant } from "../report/format.ts";
 import { verdictWord } from "../report/record.ts";
 
-export interface TensorDiff {
+interface TensorDiff {
   readonly got: string;
   readonly reference: string;
   readonly shape: readonly number[];

@@ -19,7 +19,7 @@ import { IMAGE_LAYOUTS, type ImageLayout, picture, type PictureOptions } from ".
 type ConvertedLayout = Layout | FileFilterLayout | ImageLayout;
 
 /** A file that was written: the fields of its JSON report, and `text`, the same for people. */
-export interface Written {
+interface Written {
   readonly path: string;
   readonly text: string;
 }

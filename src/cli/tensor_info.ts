@@ -4,7 +4,7 @@ import { textTable } from "../report/table.ts";
 import { dtypeBytes, type FileDType } from "../tensor/dtype.ts";
 import { elementCount } from "../tensor/tensor.ts";
 
-export interface TensorInfo {
+interface TensorInfo {
   readonly path: string;
   readonly dtype: FileDType;
   readonly shape: readonly number[];
@@ -17,7 +17,7 @@ export interface TensorInfo {
 }
 
 /** What it says of an archive's member that is no tensor. */
-export interface OtherInfo {
+interface OtherInfo {
   readonly path: string;
   readonly dtype: null;
   readonly bytes: number;
@@ -26,7 +26,7 @@ export interface OtherInfo {
 }
 
 /** What files hold, and what is wrong with damaged tensors among them. */
-export interface Described {
+interface Described {
   readonly infos: readonly (TensorInfo | OtherInfo)[];
   readonly faults: readonly Error[];
 }

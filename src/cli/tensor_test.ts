@@ -255,7 +255,7 @@ cliTest("diff passes, fails with exit 1, and refuses other shapes with exit 2", 
   assert.equal(nan.code, 1);
   assert.match(nan.out, /^verdict +fail: 200 elements are NaN or infinite in one tensor alone$/m);
   const empty = await run(dir, ["diff", "empty.npy", "empty.npy"]);
-  assert.equal(empty.code, 0);
+  assert.equal(empty.code, 2);
   assert.match(empty.out, /^verdict +not checked: the tensors are empty$/m);
 });
 

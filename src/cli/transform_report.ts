@@ -20,7 +20,7 @@ import { type WinogradTransform, winogradTransform } from "../winograd/transform
 const USUAL_CHANNELS = 512;
 
 /** All that there is to say of a tile. */
-export interface TransformDescription {
+interface TransformDescription {
   readonly name: string;
   readonly scaling: Scaling;
   readonly axes: readonly WinogradTransform[];

@@ -125,7 +125,7 @@ const SHOWN = 4;
  *
  * @param where What lists them: help of the command unless it is given.
  */
-export function expectedChoices(
+function expectedChoices(
   word: string,
   choices: readonly string[],
   where = "--help",
@@ -310,11 +310,20 @@ export function refuseWords(doing: string, words: readonly string[], options: re
 /** Options that choose among kernels and GPUs, as attributes. */
 const OF_GPUS = [
   ...["algorithm", "math", "policy", "splits", "tile", "pair", "segments", "flush", "balance"],
-  ...["cache", "maxWorkspace", "deviceModel", "adapter", "exact", "maxBoundRatio", "tuning"],
+  ...[
+    "backend",
+    "cache",
+    "maxWorkspace",
+    "deviceModel",
+    "adapter",
+    "exact",
+    "maxBoundRatio",
+    "tuning",
+  ],
   ...["without", "with", "raster"],
 ];
 /** Values that choose nothing. */
-const NO_CHOICE = ["undefined", "auto", "hot", "none"];
+const NO_CHOICE = ["undefined", "auto", "hot", "none", "wgpu"];
 
 /** @throws {TypeError} for options that choose among kernels or GPUs, where the CPU computes with the reference. */
 export function refuseOnCpu(

@@ -4,7 +4,7 @@ import type { During } from "../run/timeline.ts";
 import { tensor } from "../tensor/tensor.ts";
 import type { DType } from "../tensor/dtype.ts";
 
-export interface ResultFile {
+interface ResultFile {
   readonly path: string | undefined;
   readonly dtype: DType;
   readonly shape: readonly number[];

@@ -3,7 +3,7 @@ import { UnsupportedError } from "../errors.ts";
 import { BINDING_ALIGNMENT } from "./constants.ts";
 
 /** What a plan's passes are checked against. */
-export interface Capabilities {
+interface Capabilities {
   readonly limits: DeviceLimits;
   readonly features: ReadonlySet<string>;
 }

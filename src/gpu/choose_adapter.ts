@@ -5,7 +5,7 @@ import { loadProvider, type ProviderOptions } from "./load_provider.ts";
 import type { Backend, GpuProvider } from "./provider.ts";
 
 /** An adapter that is asked for, by its index or a part of its name. */
-export interface AdapterChoice extends ProviderOptions {
+interface AdapterChoice extends ProviderOptions {
   readonly backend: Backend;
   readonly adapter: string;
 }

@@ -4,7 +4,7 @@ import { UnsupportedError } from "../errors.ts";
 import { environmentValue, fetchPackage, type NativePackage, verifyFile } from "../npm_package.ts";
 
 /** What the addon of the npm package `webgpu` exports, as far as it is used. */
-export interface DawnAddon {
+interface DawnAddon {
   create(flags: string[]): GPU;
   readonly globals: Readonly<Record<string, { prototype?: Record<string, unknown> } | undefined>>;
 }

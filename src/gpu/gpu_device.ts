@@ -9,7 +9,7 @@ const LOST = "the device was lost";
 const LOSS_MS = 250;
 
 /** What is gathered for a device before it is one. */
-export interface DeviceParts {
+interface DeviceParts {
   readonly provider: GpuProvider;
   readonly device: GPUDevice;
   readonly info: AdapterSummary;

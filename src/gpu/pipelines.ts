@@ -11,7 +11,7 @@ export interface CompiledKernel {
 }
 
 /** An entry of a device's cache. */
-export interface CachedPipeline {
+interface CachedPipeline {
   readonly wgsl: string;
   readonly compiled: Promise<CompiledKernel>;
 }

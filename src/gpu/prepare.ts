@@ -35,7 +35,7 @@ export interface BoundPlan {
 export interface PreparedPlan extends BoundPlan, Disposable {}
 
 /** A plan's pipelines and uniforms, for any buffers; disposing it frees the uniforms. */
-export interface CompiledPlan extends Disposable {
+interface CompiledPlan extends Disposable {
   /**
    * Its steps on buffers, one per entry of `Plan.buffers`.
    *

@@ -6,7 +6,7 @@ export interface TimedPass {
 }
 
 /** Passes of one submission. */
-export type Submission = readonly TimedPass[];
+type Submission = readonly TimedPass[];
 
 /** Submissions the device works on for longer invite watchdogs, which end the process in Deno. */
 const SUBMISSION_NS = 250e6;

@@ -50,14 +50,16 @@ async function* inflate(
   const source = new ReadableStream<Uint8Array<ArrayBuffer>>({
     async pull(pieces) {
       const piece = new Uint8Array(Math.min(PIECE, packed.size - at));
+      let count: number;
       try {
-        at += await packed.read(piece, at);
+        count = await packed.read(piece, at);
       } catch (error) {
         failure = error;
         throw error;
       }
-      pieces.enqueue(piece);
-      if (at >= packed.size) pieces.close();
+      at += count;
+      if (count > 0) pieces.enqueue(piece.subarray(0, count));
+      if (count === 0 || at >= packed.size) pieces.close();
     },
   });
   const refused = (text: string) => new InputSyntaxError(`Cannot read ${path}: ${text}`);

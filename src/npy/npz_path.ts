@@ -1,7 +1,7 @@
 import { InputTypeError } from "../errors.ts";
 
 /** Where `file.npz:member` says to look. */
-export interface NpyPath {
+interface NpyPath {
   readonly file: string;
   readonly member?: string;
 }

@@ -22,7 +22,7 @@ export interface ZipEntry {
 }
 
 /** What a zip archive says of its files, and of itself. */
-export interface ZipDirectory {
+interface ZipDirectory {
   readonly entries: ZipEntry[];
   readonly comment: Uint8Array;
 }

@@ -36,7 +36,7 @@ export interface Geometry {
 }
 
 /** Strides in elements, per canonical axis, of the problem's tensors in memory. */
-export interface MemoryStrides {
+interface MemoryStrides {
   readonly input: readonly number[];
   readonly filter: readonly number[];
   readonly output: readonly number[];

@@ -13,7 +13,7 @@ import { randomStream } from "./sample.ts";
 const MOST = 2 ** 31 - 1;
 
 /** Bytes that results are rounded to: their type, and which of them stands for zero. */
-export interface QuantizedTo {
+interface QuantizedTo {
   readonly dtype: ByteDType;
   readonly zeroPoint: number;
 }

@@ -7,7 +7,7 @@ import type { ProjectionJob } from "./projection_kernel.ts";
 import { randomStream, samplePlaces } from "./sample.ts";
 
 /** Results computed one by one: places `start` to `end` of the list, or of the whole result. */
-export interface DirectJob {
+interface DirectJob {
   readonly start: number;
   readonly end: number;
 }

@@ -1,7 +1,7 @@
 import type { Geometry, HostArray, Triple } from "./geometry.ts";
 
 /** Adds up, for each output that is wanted, the products of two operands of ones and zeros. */
-export type CountTerms = (
+type CountTerms = (
   geometry: Geometry,
   first: HostArray,
   second: HostArray,

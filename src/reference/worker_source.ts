@@ -19,10 +19,10 @@ export interface Assignment {
 }
 
 /** Runs piece `piece` of an assignment: direct jobs come first, then matrix products, then projections. */
-export type RunPiece = (assignment: Assignment, piece: number) => void;
+type RunPiece = (assignment: Assignment, piece: number) => void;
 
 /** Makes {@linkcode RunPiece} of the kernels. Self-contained. */
-export function makeRunPiece(direct: Direct, gemm: Gemm, project: Project): RunPiece {
+function makeRunPiece(direct: Direct, gemm: Gemm, project: Project): RunPiece {
   return (assignment, piece) => {
     const { geometry, plans, work, first, second, values, magnitudes } = assignment;
     const one = work.direct[piece];

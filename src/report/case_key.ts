@@ -6,7 +6,7 @@ import { parseGemm, printGemm } from "../problem/gemm_suite.ts";
 import type { ReadCase } from "./record_schema.ts";
 
 /** What a record's `problem` says; `null` where it cannot be parsed. */
-export type CaseProblem =
+type CaseProblem =
   | { readonly conv: ConvProblem }
   | { readonly gemm: GemmProblem }
   | null;

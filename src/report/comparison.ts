@@ -24,7 +24,7 @@ export interface ComparedCase extends CasePair {
 }
 
 /** Speed-ups of several cases together. */
-export interface SpeedSummary {
+interface SpeedSummary {
   /** An operation, or `all`. */
   readonly op: string;
   /** Of base time over new time, over the cases that have both. */
@@ -34,7 +34,7 @@ export interface SpeedSummary {
 }
 
 /** A result that was right, or righter. */
-export interface AccuracyRegression extends CasePair {
+interface AccuracyRegression extends CasePair {
   readonly reason: string;
 }
 
@@ -132,7 +132,7 @@ export function geometricMean(values: readonly number[]): number | null {
 }
 
 /** Whether a record is as exact as another. */
-export interface AccuracyChange {
+interface AccuracyChange {
   /**
    * `regression`: the exact rule of {@linkcode accuracyChange}. `failing`: wrong before and wrong now.
    * `worse`: a figure grew by more than half within its limit. `unknown`: nothing to compare.

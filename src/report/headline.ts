@@ -2,11 +2,11 @@
 import type { Point } from "./charts/points.ts";
 import { formatGflops } from "./format.ts";
 import type { ReadCase } from "./record_schema.ts";
-import { type Speedups, speedupText } from "./speedups.ts";
+import { pairedText, type Speedups, speedupText } from "./speedups.ts";
 import { median } from "./stats.ts";
 
 /** A few words in large, and beside them what they are made of. */
-export interface Headline {
+interface Headline {
   readonly large: string;
   readonly small: readonly string[];
 }
@@ -24,7 +24,7 @@ export function headlines(points: readonly Point[], speedups: readonly Speedups[
       return {
         large: speedupText(own.flatMap(({ cases }) => cases)),
         small: [
-          `${provider}'s speed over ${baseline}'s, geometric mean of the best of each`,
+          `${provider}'s speed over ${baseline}'s, geometric mean ${pairedText(own)}`,
           ...(own.length > 1 ? facets : []),
         ],
       };

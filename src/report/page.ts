@@ -15,9 +15,9 @@ import type { RecordSet } from "./read_records.ts";
 import type { ReadCase, ReadEnvironment } from "./record_schema.ts";
 import { recordTable } from "./record_table.ts";
 import { NOISE_MADS, USUAL_MARGIN } from "./speed_change.ts";
-import { type Speedups, speedupsOf, usualBaselines } from "./speedups.ts";
+import { pairedText, type Speedups, speedupsOf, usualBaselines } from "./speedups.ts";
 
-export interface PageOptions {
+interface PageOptions {
   readonly title: string;
   readonly sources: readonly string[];
   readonly baseline?: string;
@@ -105,7 +105,7 @@ function sectionsOf(
       title: "Speed-up",
       charts: speedups.map(speedupChart),
       key: changes.join(""),
-      note: `Throughput of the best of each. ${NOISE}`,
+      note: `Throughput ${pairedText(speedups)}. ${NOISE}`,
     },
     {
       title: "Roofline",

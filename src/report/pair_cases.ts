@@ -15,7 +15,7 @@ export interface CasePair {
   readonly next: ReadCase;
 }
 
-export interface Pairing {
+interface Pairing {
   readonly pairs: readonly CasePair[];
   /** What has no like on the other side, with what it differs in. */
   readonly onlyBase: readonly ReadCase[];
@@ -181,7 +181,7 @@ const TRAITS: readonly (readonly [what: string, of: (record: ReadCase) => unknow
 ];
 
 /** What a record differs in from the other side's: that of its nearest record there. */
-export function unlikeness(record: ReadCase, others: readonly ReadCase[]): string {
+function unlikeness(record: ReadCase, others: readonly ReadCase[]): string {
   const problem = canonicalProblem(record);
   const same = others.filter((other) => canonicalProblem(other) === problem);
   if (same.length === 0) return "the other side does not have the problem";
@@ -192,7 +192,7 @@ export function unlikeness(record: ReadCase, others: readonly ReadCase[]): strin
   // A provider's algorithm and kernel are its own.
   const named = least.length > 1 ? least.filter((what) => what !== "kernel") : least;
   return named.length === 0
-    ? "its like there is compared with another"
+    ? "its counterpart is compared with another case"
     : `the other side has the problem in another ${named.join(" and ")}`;
 }
 

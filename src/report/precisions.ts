@@ -11,7 +11,7 @@ export interface SpeedAndError {
 }
 
 /** What one provider computes in one precision. */
-export interface PrecisionSeries {
+interface PrecisionSeries {
   /** `cudnn tf32`. */
   readonly name: string;
   readonly provider: string;

@@ -24,7 +24,7 @@ export interface SpeedRule {
 export const USUAL_MARGIN = 0.02;
 export const USUAL_THRESHOLD = 0.05;
 /** A difference of ranks is significant below this probability. */
-export const SIGNIFICANT = 0.01;
+const SIGNIFICANT = 0.01;
 /** Noise interval: the median and this many median absolute deviations on both sides (2 σ of normal noise). */
 export const NOISE_MADS = 3;
 
@@ -122,7 +122,7 @@ function printInterval(time: ReadTime): string {
   return `${formatMilliseconds(Math.max(0, low))} to ${formatMilliseconds(high)}`;
 }
 
-export interface RankTest {
+interface RankTest {
   /** Mann and Whitney's U of the first sample: pairs in which its value is the larger, ties as halves. */
   readonly u: number;
   /** Two-sided probability of a U so far from its mean if both came from one distribution. */

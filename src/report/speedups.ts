@@ -1,6 +1,6 @@
 import { byFacet, distinct, type Point } from "./charts/points.ts";
 import { geometricMean } from "./comparison.ts";
-import { haveCasesInCommon, pairCases } from "./pair_cases.ts";
+import { haveCasesInCommon, type PairBy, pairCases } from "./pair_cases.ts";
 import {
   type Interval,
   speedChange,
@@ -24,6 +24,8 @@ export interface Speedups {
   readonly provider: string;
   readonly baseline: string;
   readonly facet: string;
+  /** Whether cases are paired with their like, or the best of each maker. */
+  readonly by: PairBy;
   readonly cases: readonly CaseSpeedup[];
 }
 
@@ -34,8 +36,8 @@ export function speedupsOf(points: readonly Point[], baselines: readonly string[
   return baselines.flatMap((baseline) =>
     facetsWithBaseline(points, baseline).flatMap(([facet, all]) =>
       others.flatMap((provider) => {
-        const cases = casesOf(all, provider, baseline);
-        return cases.length === 0 ? [] : [{ provider, baseline, facet, cases }];
+        const { by, cases } = casesOf(all, provider, baseline);
+        return cases.length === 0 ? [] : [{ provider, baseline, facet, by, cases }];
       })
     )
   );
@@ -58,6 +60,11 @@ export function speedupText(cases: readonly CaseSpeedup[]): string {
     (ambiguous === 0 ? "" : `, ${ambiguous} ambiguous`);
 }
 
+/** What the geometric mean of speed-ups is over. */
+export function pairedText(speedups: readonly Speedups[]): string {
+  return speedups.every(({ by }) => by === "best") ? "of the best of each" : "of like cases";
+}
+
 /** Facets, those of a device with the baseline's records that do not name one. */
 function facetsWithBaseline(points: readonly Point[], baseline: string): [string, Point[]][] {
   const ofNoDevice = points.filter(({ record }) =>
@@ -72,7 +79,11 @@ function facetsWithBaseline(points: readonly Point[], baseline: string): [string
 }
 
 /** The cases that two makers share: like with like where one is a tagged run of the other, else the best of each. */
-function casesOf(points: readonly Point[], provider: string, baseline: string): CaseSpeedup[] {
+function casesOf(
+  points: readonly Point[],
+  provider: string,
+  baseline: string,
+): Pick<Speedups, "by" | "cases"> {
   const rightOf = (maker: string) =>
     points.filter((point) => point.right && makerOf(point.record) === maker);
   const pointOf = new Map(points.map((point) => [point.record, point]));
@@ -80,7 +91,7 @@ function casesOf(points: readonly Point[], provider: string, baseline: string): 
     rightOf(maker).map(({ record }) => record)
   );
   const by = haveCasesInCommon(base!, next!) ? "algorithm" : "best";
-  return pairCases(base!, next!, by).pairs.flatMap((pair) => {
+  const cases = pairCases(base!, next!, by).pairs.flatMap((pair): CaseSpeedup[] => {
     const [theirs, ours] = [pointOf.get(pair.base)!, pointOf.get(pair.next)!];
     if (ours.gflops === null || theirs.gflops === null) return [];
     const ratio = ours.gflops / theirs.gflops;
@@ -90,6 +101,7 @@ function casesOf(points: readonly Point[], provider: string, baseline: string): 
     const change = verdict.toLowerCase() as Lowercase<SpeedVerdict>;
     return [{ label: ours.label, ratio, noise, change }];
   });
+  return { by, cases };
 }
 
 /** Who computed; another way to multiply is a rival of its own. */

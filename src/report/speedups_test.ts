@@ -7,7 +7,7 @@ import { headlines, verdictLine } from "./headline.ts";
 import { CaseSchema, readRecord } from "./record_schema.ts";
 import { compareRuns } from "./comparison.ts";
 import { USUAL_MARGIN, USUAL_THRESHOLD } from "./speed_change.ts";
-import { type Speedups, speedupsOf, speedupText, usualBaselines } from "./speedups.ts";
+import { pairedText, type Speedups, speedupsOf, speedupText, usualBaselines } from "./speedups.ts";
 
 const problem = (layer: number) => `mb2ic4ih8oc${4 * layer}kh3ph1n"Layer${layer}N2"`;
 const read = (changes: Record<string, unknown>) =>
@@ -47,6 +47,9 @@ Deno.test("speedupsOf() pairs the best of each and weighs their noise", () => {
   assert.ok(cases[0]!.noise[1] > cases[0]!.noise[0]);
   assert.deepEqual(cases[3]!.noise, [cases[3]!.ratio, cases[3]!.ratio]);
   assert.equal(speedupText(cases), "1.29 x, 1 of 5 slower, 2 ambiguous");
+  assert.equal(pairedText([found!]), "of the best of each");
+  const runs = chartPoints([read({}), read({ provider: "wgconv-next" })]);
+  assert.equal(pairedText(speedupsOf(runs, ["wgconv"])), "of like cases");
 });
 
 Deno.test("speedupsOf() keeps another way to multiply apart", () => {

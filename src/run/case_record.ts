@@ -48,7 +48,7 @@ export interface CaseSetup extends CaseTraits {
   readonly lossScale?: number;
 }
 
-export interface CaseOutcome {
+interface CaseOutcome {
   readonly plan?: Plan | undefined;
   readonly time?: TimeRecord;
   readonly accuracy?: AccuracyRecord;

@@ -2,14 +2,14 @@
 import type { AccuracyRecord, ProjectionRecord, Verdict } from "../report/record.ts";
 import type { Checked } from "./check.ts";
 
-export interface CheckedChunk {
+interface CheckedChunk {
   readonly checked: Checked;
   readonly first: number;
   readonly images: number;
 }
 
 /** What is said of a batch that was checked in chunks. */
-export interface ChunkChecks {
+interface ChunkChecks {
   add(chunk: CheckedChunk): void;
   readonly count: number;
   done(): Omit<Checked, "accuracy"> & { accuracy?: AccuracyRecord } | {

@@ -10,10 +10,10 @@ export const CHECK_HELP =
   "sample and a projection of all";
 
 /** Outputs that a check compares with their reference one by one, and whether a projection meets the rest. */
-export type Coverage = "whole" | "sample" | "projected" | "strata";
+type Coverage = "whole" | "sample" | "projected" | "strata";
 
 /** Problems of so few flops are checked whole, whatever was asked for. */
-export const WHOLE_FLOPS = 2e8;
+const WHOLE_FLOPS = 2e8;
 /** Where a projection gains nothing, the check is whole up to so many multiply-adds, and outputs: 2 GiB of doubles. */
 const WHOLE_PRODUCTS = 1e10;
 const WHOLE_OUTPUTS = 2 ** 27;
@@ -37,7 +37,7 @@ export function sampleCount(channels: number, products: number): number {
 }
 
 /** What is asked of a check. */
-export interface CoverageAsked {
+interface CoverageAsked {
   readonly mode: CheckMode;
   /** Whether what is projected is at hand: a result that no activation has changed. */
   readonly linear: boolean;

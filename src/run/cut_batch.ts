@@ -49,7 +49,7 @@ export function batchedSubject(asked: ConvAsked): BatchedSubject {
 }
 
 /** What a batch is cut by. */
-export interface CutNeeds {
+interface CutNeeds {
   readonly subject: BatchedSubject;
   /** Largest buffer of the device. */
   readonly maxBufferBytes: number;

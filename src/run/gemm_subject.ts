@@ -45,7 +45,7 @@ const PRECISIONS: Readonly<Record<GemmDType, Precision>> = {
 };
 
 /** What errors of a product are measured by. */
-export function gemmPrecision(
+function gemmPrecision(
   { dtype, outDtype }: Pick<GemmArithmetic, "dtype" | "outDtype">,
   arithmetic: PlanArithmetic,
 ): Precision {

@@ -21,7 +21,7 @@ export function defaultFill(dtype: string): FillKind {
 }
 
 /** What the output's gradient is multiplied by. */
-export interface LossScale {
+interface LossScale {
   /**
    * Loss scaling: before it is rounded to its type, the gradient is multiplied by this, and the result is so many times as
    * large. 1 where absent.
@@ -30,13 +30,13 @@ export interface LossScale {
 }
 
 /** How operands are made that no file holds. */
-export interface MadeData extends LossScale {
+interface MadeData extends LossScale {
   readonly fill: FillKind;
   readonly seed: number;
 }
 
 /** What is read of an operand's file. */
-export type OperandFile = Pick<TensorSource, "dtype" | "readAs" | "chunksAs">;
+type OperandFile = Pick<TensorSource, "dtype" | "readAs" | "chunksAs">;
 
 /** Where operands come from: their files, or made. */
 export interface OperandSource extends MadeData {

@@ -102,7 +102,7 @@ const TOGETHER_BYTES = 8 * 2 ** 30;
 const TOGETHER_BYTES_SOFTWARE = 2 ** 30;
 
 /** A plan to be run, and the plan of what can be projected of its result; no plan on the CPU. */
-export interface RunPlan {
+interface RunPlan {
   readonly plan: Plan | undefined;
   readonly linear?: Plan | undefined;
   readonly caches: readonly CacheState[];
@@ -220,7 +220,7 @@ export interface Ran<C extends RunPlan> {
 }
 
 /** How plans are run together. */
-export interface TogetherOptions {
+interface TogetherOptions {
   readonly protocol: TimingProtocol;
   /** Of all buffers, for what is timed cold; 1 where absent. */
   readonly copies?: number;

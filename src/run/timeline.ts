@@ -30,7 +30,7 @@ export type During = <T>(part: Part, work: () => T) => T;
 export const untimed: During = (_, work) => work();
 
 /** How long a part took by the wall's clock. */
-export interface PartTime {
+interface PartTime {
   readonly part: Part;
   /** When it began, since the program's start. */
   readonly start_ms: number;
@@ -53,7 +53,7 @@ export interface Timings {
 }
 
 /** Times the parts of a command. */
-export interface Timeline {
+interface Timeline {
   readonly during: During;
   /** What was timed until now; a part that is going on ends now. */
   timings(): Timings;

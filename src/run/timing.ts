@@ -18,7 +18,7 @@ export interface TimingProtocol {
 }
 
 /** How long devices are warmed up, in ms: until their times are steady, but ... */
-export interface WarmUp {
+interface WarmUp {
   /** ... the first of several plans for this long at least, ... */
   readonly first: number;
   /** ... each of the others for this long, which is a batch's length too, ... */
@@ -31,7 +31,7 @@ export interface WarmUp {
 export const BRIEF_WARM_UP: WarmUp = { first: 60, next: 20, most: 300 };
 
 /** However little they spread, samples are as many as these, ... */
-export const FEWEST_SAMPLES = 9;
+const FEWEST_SAMPLES = 9;
 /** ... unless they would take longer than this. */
 const LONGEST_MS = 60_000;
 

@@ -7,7 +7,7 @@ import { type ConvOperands, convOperands } from "./conv_operands.ts";
 import { blockOf, type Grid, gridOf } from "./conv_yardstick.ts";
 
 /** What floors are found from. */
-export interface ConvFloorsRequest {
+interface ConvFloorsRequest {
   readonly problem: ConvProblem;
   readonly inputs: ReferenceInputs;
   readonly arithmetic: PlanArithmetic;

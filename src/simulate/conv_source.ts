@@ -138,13 +138,13 @@ function starts(g: Geometry, { group, lefts, rights }: ConvBlock) {
 }
 
 /** Where one axis of a patch lies: element offsets by unit and by place in the patch, -1 where it reads a zero. */
-export interface AxisOffsets {
+interface AxisOffsets {
   readonly left: readonly Int32Array[];
   readonly right: Int32Array;
 }
 
 /** Units along an axis: taps, in pieces of r; of backward-filter places, in pieces of r. */
-export function unitCounts(
+function unitCounts(
   g: Geometry,
   tiles: readonly AxisTile[],
   share: TileShare | undefined,
@@ -162,7 +162,7 @@ function columnsOf(share: TileShare | undefined, d: number) {
   return taken !== undefined && taken.axis + 3 - share!.axes.length === d ? taken : undefined;
 }
 
-export function axisOffsets(
+function axisOffsets(
   g: Geometry,
   d: number,
   { n, r }: AxisTile,

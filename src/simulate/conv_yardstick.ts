@@ -144,7 +144,7 @@ function placeOf({ tiles: [t0, t1, t2] }: Grid, place: number): Block["places"][
 }
 
 /** A tile in a channel. */
-export interface Spot {
+interface Spot {
   readonly group: number;
   readonly place: Block["places"][number];
   readonly channel: number;

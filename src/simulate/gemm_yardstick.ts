@@ -15,7 +15,7 @@ import { addedRounding } from "./roundings.ts";
 import { simulateSums } from "./sums.ts";
 
 /** What a product's yardstick is made of. */
-export interface GemmYardstickRequest {
+interface GemmYardstickRequest {
   readonly problem: GemmProblem;
   readonly operands: GemmInputs;
   readonly arithmetic: PlanArithmetic;

@@ -112,7 +112,7 @@ export function distinct(count: number, total: number, random: () => number): nu
 }
 
 /** What there is to simulate. */
-export interface SimulationSize extends UnitSize {
+interface SimulationSize extends UnitSize {
   readonly groups: number;
   /** Tiles of one group's channel, and channels of a group. */
   readonly places: number;

@@ -11,7 +11,7 @@ import {
 } from "./orders.ts";
 
 /** How outputs of some computation are simulated; a block is what is simulated together. */
-export interface Simulation<Block> {
+interface Simulation<Block> {
   readonly precision: Precision;
   readonly seed: number;
   /** What an output takes. */
@@ -70,7 +70,7 @@ export interface SimulatedOutputs {
 }
 
 /** Gathers errors of simulated outputs. */
-export interface ErrorCollection {
+interface ErrorCollection {
   add(outputs: SimulatedOutputs): void;
   /** Whether any of them was not exact. */
   readonly rounded: boolean;
@@ -81,7 +81,7 @@ export interface ErrorCollection {
 const LEAST = 0.4;
 
 /** Makes an empty collection. */
-export function errorCollection(precision: Precision): ErrorCollection {
+function errorCollection(precision: Precision): ErrorCollection {
   const ratios: number[] = [];
   let anyRounded = false, largest = 0, errorSquares = 0, valueSquares = 0, noisy = 0;
   return {

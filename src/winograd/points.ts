@@ -17,7 +17,7 @@ export function interpolationPoints(n: number, r: number): readonly string[] {
 }
 
 /** `"0 ±1 1/2 inf"` → `["0", "1", "-1", "1/2", "inf"]` */
-export function expandPoints(text: string): string[] {
+function expandPoints(text: string): string[] {
   return text.split(" ").flatMap((point) =>
     point.startsWith("±") ? [point.slice(1), `-${point.slice(1)}`] : [point]
   );

@@ -86,7 +86,7 @@ export function slicesTransform(
 }
 
 /** As `winogradTransform`, with points of one's own: for searching them. */
-export function makeTransform(
+function makeTransform(
   n: number,
   r: number,
   choose: (n: number, r: number) => readonly string[],

@@ -5,7 +5,7 @@ import { planGemm } from "../../src/algorithms/gemm/plan.ts";
 import type { GemmRequest } from "../../src/algorithms/gemm/request.ts";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
 import { BACKENDS } from "../../src/gpu/provider.ts";
-import { openValidator } from "../../src/gpu/validate.ts";
+import { openValidator } from "../support/validate.ts";
 import type { Kernel } from "../../src/kernels/kernel.ts";
 import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/main_loop_variant.ts";
 import { TILE_POLICIES } from "../../src/kernels/policy.ts";

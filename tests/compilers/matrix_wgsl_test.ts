@@ -1,6 +1,6 @@
 /** Products, convolutions and WinRS on matrix units of every shape that NVIDIA's GPUs have are valid to Dawn's compiler. */
 import assert from "#assert";
-import { openValidator } from "../../src/gpu/validate.ts";
+import { openValidator } from "../support/validate.ts";
 import type { Kernel } from "../../src/kernels/kernel.ts";
 import { unitShape } from "../../src/kernels/matrix_units.ts";
 import { coverPairs } from "./kernels/cover.ts";

@@ -7,7 +7,7 @@ import { countMultiprocessors } from "./multiprocessors.ts";
 import { calibrationProbes, type Probe } from "./probes.ts";
 
 /** A probe and what it took. */
-export interface MeasuredProbe extends Probe {
+interface MeasuredProbe extends Probe {
   readonly ms: number;
 }
 
@@ -149,7 +149,7 @@ async function measureProbes(
  * The model that explains what probes took: all rates by common factors, then families of them, then single figures, each only
  * as far as what is known of others does not explain it.
  */
-export function fitModel(start: DeviceModel, cases: readonly MeasuredProbe[]): DeviceModel {
+function fitModel(start: DeviceModel, cases: readonly MeasuredProbe[]): DeviceModel {
   const paths = figurePaths(start);
   const below = (names: readonly string[]) =>
     paths.filter((path) => names.some((name) => isBelow(path, name)));

@@ -60,7 +60,15 @@ Deno.test("readDeviceModel() reads calibrations of GPUs from before policies of 
 Deno.test("figures that calibrations wrote and models have no more are passed over", () => {
   const { halves: _, ...flushed } = MODEL.shares.flushed;
   const { halves: __, ...shares } = MODEL.shares;
-  const sliced = { ...shares.sliced, joined: 0.97, flushed: 0.75 };
+  const { policies } = shares.sliced;
+  const images = {
+    ...policies.images,
+    "F(4,3)": { ...policies.images["F(4,3)"], "64x64x8_8x8d": 1.1 },
+  };
+  const sliced = {
+    ...shares.sliced,
+    ...{ joined: 0.97, flushed: 0.75, policies: { ...policies, images } },
+  };
   const former = {
     ...shares,
     ...{ unpacking: 0.72, flushed: { ...flushed, transformed: 0.84 }, sliced },

@@ -16,7 +16,7 @@ export interface FitCase {
 }
 
 /** How a model is fitted. */
-export interface FitOptions {
+interface FitOptions {
   /** Figures, those of a group by one factor. */
   readonly groups: readonly (readonly FigurePath[])[];
   /** By how much a figure is changed in each round, as a share of itself. */
@@ -77,7 +77,7 @@ export function withFigure<T>(model: T, [name, ...rest]: FigurePath, value: numb
 }
 
 /** A model with figures times a factor, of three digits each. */
-export function scaleFigures(
+function scaleFigures(
   model: DeviceModel,
   paths: readonly FigurePath[],
   factor: number,

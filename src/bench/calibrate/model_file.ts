@@ -23,6 +23,7 @@ const FORMER: Readonly<Record<string, readonly string[]>> = {
   flushed: ["transformed"],
   sliced: ["joined", "flushed"],
   shares: ["unpacking"],
+  "F(4,3)": ["64x64x8_8x8d"],
 };
 
 /** Fields as a value has them, none of them required: positive numbers, objects of such fields, texts, yes and no. */

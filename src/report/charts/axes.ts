@@ -3,7 +3,7 @@ import { significant } from "../format.ts";
 import { median } from "../stats.ts";
 
 /** A tick of an axis, and what stands beside it: a text a line. */
-export interface Tick {
+interface Tick {
   readonly value: number;
   readonly label: string | readonly string[];
 }

@@ -9,7 +9,7 @@ export interface Chart {
 }
 
 /** A chart's pixels from its labels' left to its plot's right: one fits a narrow window, three a wide one. */
-export const CHART_WIDTH = 410;
+const CHART_WIDTH = 410;
 
 /** What makes a chart as wide, whatever room its labels take. */
 export const FIT = {

@@ -1,6 +1,6 @@
 /** Kernels of every family, as compilers read them. */
 import type { Backend } from "../../../src/gpu/provider.ts";
-import { openValidator } from "../../../src/gpu/validate.ts";
+import { openValidator } from "../../support/validate.ts";
 import type { Kernel } from "../../../src/kernels/kernel.ts";
 import { biasGradientKernels } from "./bias_gradient.ts";
 import { coverPairs } from "./cover.ts";

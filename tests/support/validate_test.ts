@@ -1,8 +1,8 @@
 import assert from "#assert";
-import type { Kernel } from "../kernels/kernel.ts";
-import { openDevice } from "./device.ts";
-import { BACKENDS } from "./provider.ts";
-import { SAXPY } from "../../tests/support/test_plans.ts";
+import type { Kernel } from "../../src/kernels/kernel.ts";
+import { openDevice } from "../../src/gpu/device.ts";
+import { BACKENDS } from "../../src/gpu/provider.ts";
+import { SAXPY } from "./test_plans.ts";
 import { openValidator, validateWgsl } from "./validate.ts";
 
 /** Uses a feature whose `enable` line only Dawn wants, and more memory than its null device has. */

@@ -1,11 +1,11 @@
-import { DEFAULT_LIMITS, type DeviceLimits } from "../algorithms/plan.ts";
-import { UnsupportedError } from "../errors.ts";
-import type { Kernel } from "../kernels/kernel.ts";
-import { findAdapter, LIMIT_NAMES, readLimits } from "./adapter.ts";
-import { grantedFeatures, tryDevice } from "./features.ts";
-import { loadProvider, type ProviderOptions } from "./load_provider.ts";
-import { bindGroupLayout, createPipeline, describeMessage } from "./pipelines.ts";
-import type { Backend, GpuProvider } from "./provider.ts";
+import { DEFAULT_LIMITS, type DeviceLimits } from "../../src/algorithms/plan.ts";
+import { UnsupportedError } from "../../src/errors.ts";
+import type { Kernel } from "../../src/kernels/kernel.ts";
+import { findAdapter, LIMIT_NAMES, readLimits } from "../../src/gpu/adapter.ts";
+import { grantedFeatures, tryDevice } from "../../src/gpu/features.ts";
+import { loadProvider, type ProviderOptions } from "../../src/gpu/load_provider.ts";
+import { bindGroupLayout, createPipeline, describeMessage } from "../../src/gpu/pipelines.ts";
+import type { Backend, GpuProvider } from "../../src/gpu/provider.ts";
 
 /** What a compiler says of a kernel. */
 export interface ValidationMessage {
