@@ -39,10 +39,10 @@ export type {
   TileShare,
 } from "./src/problem/plan_arithmetic.ts";
 
-export type { Candidate, Rival } from "./src/algorithms/rival.ts";
-export { type Balance, BALANCES } from "./src/algorithms/balance.ts";
-export { type MathChoice, MATHS } from "./src/algorithms/math.ts";
-export type { TunedChoice, TuningTable } from "./src/algorithms/tuned_choice.ts";
+export type { Candidate, Rival } from "./src/algorithms/plan.ts";
+export { type Balance, BALANCES } from "./src/algorithms/request.ts";
+export { type MathChoice, MATHS } from "./src/algorithms/request.ts";
+export type { TunedChoice, TuningTable } from "./src/algorithms/request.ts";
 export {
   isRefusal,
   type Planned,
@@ -66,7 +66,7 @@ export * from "./src/kernels/main_loop_variant.ts";
 export * from "./src/algorithms/plan.ts";
 export * from "./src/algorithms/planner.ts";
 export type { Algorithm, AlgorithmOption } from "./src/algorithms/algorithm.ts";
-export type { AlgorithmName } from "./src/algorithms/names.ts";
+export type { AlgorithmName } from "./src/algorithms/plan.ts";
 export { algorithmNames, algorithms, registerAlgorithm } from "./src/algorithms/registry.ts";
 export type { PlanRequest } from "./src/algorithms/request.ts";
 

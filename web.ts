@@ -50,7 +50,7 @@ export { type Activation, type Epilogue, NO_EPILOGUE } from "./src/problem/epilo
 export { problemFromShapes } from "./src/problem/from_shapes.ts";
 export { type GemmProblem, gemmProblem } from "./src/problem/gemm_problem.ts";
 
-export type { AlgorithmName } from "./src/algorithms/names.ts";
+export type { AlgorithmName } from "./src/algorithms/plan.ts";
 export { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "./src/algorithms/plan.ts";
 export { planConv, supportedAlgorithms, tryPlanConv } from "./src/algorithms/planner.ts";
 export { planGemm } from "./src/algorithms/gemm/plan.ts";

@@ -9,20 +9,6 @@
  * found. Exits 1 where a kernel that `auto` may take spills registers, 3 where the driver tells nothing.
  */
 import { parseArgs } from "node:util";
-import { readSuite } from "../src/bench/suite_files.ts";
-import { openGpu } from "../src/cli/open_gpu.ts";
-import { oneOf, parsePattern, someOf } from "../src/cli/values.ts";
-import { pipelineOf } from "../src/gpu/pipelines.ts";
-import { BACKENDS } from "../src/gpu/provider.ts";
-import { parseVariant } from "../src/kernels/main_loop_variant.ts";
-import { canonicalName } from "../src/kernels/kernel.ts";
-import { MATHS } from "../src/algorithms/math.ts";
-import { CONV_DTYPES, OPERATIONS } from "../src/problem/conv_problem.ts";
-import { printDescriptor } from "../src/problem/descriptor.ts";
-import { GEMM_DTYPES } from "../src/problem/gemm_problem.ts";
-import { parseGemmSuite, printGemm } from "../src/problem/gemm_suite.ts";
-import { gpuPlanning } from "../src/run/executor.ts";
-import { LAYOUTS } from "../src/tensor/layout.ts";
 import { disassemble, type Disassembler, isThere } from "./machine_code/disassemble.ts";
 import {
   algorithmWords,
@@ -34,6 +20,20 @@ import {
 import { capabilityOf } from "./machine_code/occupancy.ts";
 import { figuresOf, parsePipelines } from "./machine_code/pipelines.ts";
 import { codeTable, type MachineCode, machineCode, spills } from "./machine_code/table.ts";
+import { MATHS } from "../src/algorithms/request.ts";
+import { readSuite } from "../src/bench/suite_files.ts";
+import { openGpu } from "../src/cli/open_gpu.ts";
+import { oneOf, parsePattern, someOf } from "../src/cli/values.ts";
+import { pipelineOf } from "../src/gpu/pipelines.ts";
+import { BACKENDS } from "../src/gpu/provider.ts";
+import { canonicalName } from "../src/kernels/kernel.ts";
+import { parseVariant } from "../src/kernels/main_loop_variant.ts";
+import { CONV_DTYPES, OPERATIONS } from "../src/problem/conv_problem.ts";
+import { printDescriptor } from "../src/problem/descriptor.ts";
+import { GEMM_DTYPES } from "../src/problem/gemm_problem.ts";
+import { parseGemmSuite, printGemm } from "../src/problem/gemm_suite.ts";
+import { gpuPlanning } from "../src/run/executor.ts";
+import { LAYOUTS } from "../src/tensor/layout.ts";
 
 const { values } = parseArgs({
   options: {

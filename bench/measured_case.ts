@@ -1,5 +1,5 @@
 import { H200_LIMITS } from "./h200_limits.ts";
-import type { AlgorithmName } from "../src/algorithms/names.ts";
+import type { AlgorithmName } from "../src/algorithms/plan.ts";
 import { algorithmNames } from "../src/algorithms/registry.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { CONV_DTYPES, type ConvProblem, OPERATIONS } from "../src/problem/conv_problem.ts";

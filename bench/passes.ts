@@ -6,10 +6,9 @@
  * the ones before it.
  */
 import { parseArgs } from "node:util";
-import type { Balance } from "../src/algorithms/balance.ts";
-import { MATHS } from "../src/algorithms/math.ts";
-import type { AlgorithmName } from "../src/algorithms/names.ts";
+import type { AlgorithmName } from "../src/algorithms/plan.ts";
 import { expectPlanned } from "../src/algorithms/refusal.ts";
+import { type Balance, MATHS } from "../src/algorithms/request.ts";
 import { oneOf } from "../src/cli/values.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";

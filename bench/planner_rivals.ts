@@ -9,7 +9,8 @@
  * few choices are good. Without a network: deno bundle bench/planner_rivals.ts -o dist/planner_rivals.js.
  */
 import { parseArgs } from "node:util";
-import { rankRivals, requestFor } from "../src/algorithms/cost/choose.ts";
+import { autoRequest, GPU_GOODNESS, printGoodness } from "./measured_case.ts";
+import { rankRivals, requestFor } from "../src/algorithms/cost/auto.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
 import { planConv, tryPlanConv } from "../src/algorithms/planner.ts";
 import { isRefusal } from "../src/algorithms/refusal.ts";
@@ -28,7 +29,6 @@ import { gpuPlanning } from "../src/run/executor.ts";
 import { timePlans } from "../src/run/time_plans.ts";
 import { LAYOUTS } from "../src/tensor/layout.ts";
 import { RandomWords } from "../src/tensor/random.ts";
-import { autoRequest, GPU_GOODNESS, printGoodness } from "./measured_case.ts";
 import networks from "./suites/networks.txt" with { type: "text" };
 import resnet from "./suites/resnet3x3.txt" with { type: "text" };
 import vgg from "./suites/vgg16.txt" with { type: "text" };

@@ -1,10 +1,6 @@
-import type { DeviceLimits } from "../src/algorithms/plan.ts";
+import type { GoldenCase } from "./golden.ts";
+import type { AlgorithmName, DeviceLimits } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
-import type { AlgorithmName } from "../src/algorithms/names.ts";
-import { checkAgainst, type Checked, computeReference, type Reference } from "../src/run/check.ts";
-import { type ConvAsked, convSubject } from "../src/run/conv_subject.ts";
-import { runPlan } from "../src/run/run_plan.ts";
-import type { HostData, HostOperands } from "../src/run/subject.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
 import type { MainLoopVariant } from "../src/kernels/main_loop_variant.ts";
 import {
@@ -16,10 +12,13 @@ import {
 } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { referenceConv } from "../src/reference/reference.ts";
+import { checkAgainst, type Checked, computeReference, type Reference } from "../src/run/check.ts";
+import { type ConvAsked, convSubject } from "../src/run/conv_subject.ts";
+import { runPlan } from "../src/run/run_plan.ts";
+import type { HostData, HostOperands } from "../src/run/subject.ts";
 import { convertDType } from "../src/tensor/convert.ts";
 import { convertLayout, filterLayoutFor, type Layout } from "../src/tensor/layout.ts";
 import { tensor } from "../src/tensor/tensor.ts";
-import type { GoldenCase } from "./golden.ts";
 
 /** One cell of the matrix that every driver must pass. */
 export interface GoldenRun {

@@ -1,19 +1,19 @@
 import assert from "#assert";
-import { planDirect } from "../src/algorithms/direct/plan.ts";
 import type { Algorithm } from "../src/algorithms/algorithm.ts";
+import { planDirect } from "../src/algorithms/direct/algorithm.ts";
+import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
+import { planConv, supportedAlgorithms } from "../src/algorithms/planner.ts";
 import { expectPlanned } from "../src/algorithms/refusal.ts";
 import { algorithmNames, algorithmOf, registerAlgorithm } from "../src/algorithms/registry.ts";
-import { planConv, supportedAlgorithms } from "../src/algorithms/planner.ts";
-import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import { benchGroups, type BenchPlan } from "../src/bench/bench_plan.ts";
 import { runSuite } from "../src/bench/run_suite.ts";
 import { tuneSuite } from "../src/bench/tune_suite.ts";
-import { algorithmChoices } from "../src/cli/problem_options.ts";
 import { allPlans } from "../src/cli/plan_rivals.ts";
+import { algorithmChoices } from "../src/cli/problem_options.ts";
 import { openDevice } from "../src/gpu/device.ts";
-import { gpuExecutor } from "../src/run/executor.ts";
 import { parseDescriptor, parseDescriptors } from "../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
+import { gpuExecutor } from "../src/run/executor.ts";
 
 /** `direct` under another name, which takes forward problems only and says that it takes no time. */
 const MINE: Algorithm = {

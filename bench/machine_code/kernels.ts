@@ -1,6 +1,5 @@
-import { rankRivals, requestFor } from "../../src/algorithms/cost/choose.ts";
-import type { AlgorithmName } from "../../src/algorithms/names.ts";
-import type { Plan } from "../../src/algorithms/plan.ts";
+import { rankRivals, requestFor } from "../../src/algorithms/cost/auto.ts";
+import type { AlgorithmName, Plan } from "../../src/algorithms/plan.ts";
 import { tryPlanConv } from "../../src/algorithms/planner.ts";
 import { isRefusal, type Planned } from "../../src/algorithms/refusal.ts";
 import { algorithmNames } from "../../src/algorithms/registry.ts";

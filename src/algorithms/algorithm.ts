@@ -1,10 +1,8 @@
-import type { ConvDType } from "../problem/conv_problem.ts";
 import type { SizeMode } from "../kernels/module.ts";
-import type { AlgorithmName } from "./names.ts";
-import type { Plan } from "./plan.ts";
+import type { ConvDType } from "../problem/conv_problem.ts";
+import type { AlgorithmName, Candidate, Plan } from "./plan.ts";
 import type { Planned } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
-import type { Candidate } from "./rival.ts";
 
 /** Options of a request that only some algorithms have. */
 export type AlgorithmOption =
@@ -36,4 +34,14 @@ export interface Algorithm {
   price?(request: PlanRequest): Planned<number> | undefined;
   /** Its passes and buffers, or why there are none; `uniform` keeps sizes out of the kernels' texts. */
   plan(request: PlanRequest, mode: SizeMode): Planned<Plan>;
+}
+
+/** A candidate that is none, since it multiplies as much as the direct algorithm. */
+export function pointless(algorithm: AlgorithmName): Candidate {
+  return { algorithm, amplification: 1, reason: "no tile of it saves multiplications here" };
+}
+
+/** A candidate that is none on a CPU, which takes seconds to compile its kernels. */
+export function slowToCompile(algorithm: AlgorithmName): Candidate {
+  return { algorithm, amplification: 1, reason: "a CPU takes seconds to compile its kernels" };
 }

@@ -1,13 +1,17 @@
-import { type Accumulation, depthOfValue } from "../elements/elements.ts";
+import { type Accumulation, depthOfValue, sumOf } from "../elements/elements.ts";
 import type { Scalar } from "../elements/scalar.ts";
 import { classEdges, classOutput, type ClassStore, classStore } from "../kernels/class_output.ts";
-import { type EpilogueFactory, epilogueTrait } from "../kernels/epilogue.ts";
+import { type EpilogueFactory, epilogueTrait, NO_STEPS } from "../kernels/epilogue.ts";
 import type { TileLoader } from "../kernels/loader.ts";
 import { ringColumn } from "../kernels/loaders/rings.ts";
-import { mainLoopKernel, mainLoopMultiplications } from "../kernels/main_loop.ts";
+import {
+  mainLoopKernel,
+  mainLoopMultiplications,
+  mainLoopWorkgroups,
+} from "../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
-import { type ModuleBuilder, type SizeMode, splitTrait } from "../kernels/module.ts";
+import type { ModuleBuilder } from "../kernels/module.ts";
 import {
   lowOutputVector,
   mappedOutput,
@@ -24,19 +28,18 @@ import {
   tilePartialsOutput,
 } from "../kernels/reduce.ts";
 import type { UnevenRows } from "../kernels/tile_scheduler.ts";
-import { pass } from "./passes.ts";
-import type { DeviceLimits, Pass } from "./plan.ts";
-import type { BufferList } from "./tensors.ts";
+import { type Cut, partialResultElements } from "./cut.ts";
+import { convEpilogue, pass, reducePass, reduceTilesPass } from "./passes.ts";
+import type { Pass } from "./plan.ts";
+import type { PlanRequest } from "./request.ts";
+import { type BufferList, type ProblemBuffers, reduceShape, resultElements } from "./tensors.ts";
 
 /** Where a product's results go. */
-export type ResultTarget = ResultPlaces & {
+type ResultTarget = ResultPlaces & {
   readonly buffer: number;
   /** What it holds. */
   readonly element: Scalar;
 };
-
-/** Where the results of one pass go. */
-export type ProductTarget = ResultTarget & PassPlaces;
 
 /** What of a pass's results is not at the beginning. */
 interface PassPlaces {
@@ -47,42 +50,45 @@ interface PassPlaces {
 }
 
 /** Partial results of the tiles that are split where others are whole. */
-export interface StreamedPartials {
+interface StreamedPartials {
   readonly tiles: TilePartials;
   readonly buffer: number;
   readonly element: Scalar;
 }
 
+/** What the main loop does of a cut product. */
+export interface ProductPart {
+  readonly rows: number;
+  readonly columns: number;
+  readonly batches: number;
+  readonly splits: number;
+  readonly policy: TilePolicy;
+  readonly variant: MainLoopVariant | undefined;
+  readonly accumulate: Accumulation;
+  /** Stream-K: how partial results of the last tiles lie, and the buffer; the target's are those of whole ones. */
+  readonly streamed?: StreamedPartials;
+  readonly target: ResultTarget & PassPlaces;
+  readonly epilogue: EpilogueFactory;
+  /** Buffers that the epilogue reads. */
+  readonly ends: Pick<ProblemBuffers, "bias" | "scale">;
+}
+
 /** One product of a convolution on the main loop. */
-export interface ConvProduct {
+interface ConvProduct extends ProductPart {
   /** Canonical name up to the tile. */
   readonly name: string;
   /** After the tile. */
   readonly trait: string;
-  readonly mode: SizeMode;
   /** With the loaders' tensors bound. */
   readonly module: ModuleBuilder;
-  readonly policy: TilePolicy;
-  readonly variant?: MainLoopVariant | undefined;
-  readonly accumulate: Accumulation;
   /** How far matrix units add up, where it runs on them. */
   readonly chain?: UnitChain | undefined;
-  readonly rows: number;
-  readonly columns: number;
   readonly depth: number;
-  readonly batches: number;
-  readonly splits: number;
-  /** Stream-K: how partial results of the last tiles lie, and the buffer; the target's are those of whole ones. */
-  readonly streamed?: StreamedPartials | undefined;
   readonly uneven?: UnevenRows | undefined;
   readonly a: TileLoader;
   readonly b: TileLoader;
-  /** Buffers of the bound tensors, by name; `result` is the target's. */
-  readonly places: Readonly<Record<string, number | undefined>>;
-  /** Buffers that the loaders read, for the kernel's name. */
-  readonly operands: readonly number[];
-  readonly target: ProductTarget;
-  readonly epilogue: EpilogueFactory;
+  /** Buffers of the loaders' tensors, by name. */
+  readonly places: Readonly<Record<string, number>>;
 }
 
 /** Depth of one tap: padded to whole steps unless that wastes more than a fifth. */
@@ -114,7 +120,7 @@ export function targetStore(
 }
 
 /** The side along which four results of a product leave in one store. */
-export function targetVector(...target: Parameters<typeof targetStore>): OutputVector {
+function targetVector(...target: Parameters<typeof targetStore>): OutputVector {
   const store = targetStore(...target);
   return store === "pairs" ? "none" : store;
 }
@@ -125,13 +131,9 @@ export function addsUp(...[target, rows, variant]: Parameters<typeof targetStore
 }
 
 /** The pass of a product: its kernel, its multiplications. */
-export function productPass(
-  product: ConvProduct,
-  buffers: BufferList,
-  limits: DeviceLimits,
-): Pass {
+export function productPass(product: ConvProduct, buffers: BufferList): Pass {
   const { module, target, policy, splits, rows, columns, depth, batches, streamed } = product;
-  const { variant } = product;
+  const { variant, uneven } = product;
   const store = targetStore(target, rows, variant);
   const width = store === "none" ? 1 : 4;
   const size = (name: string, value: number) => module.size(`out_${name}`, value);
@@ -167,7 +169,6 @@ export function productPass(
   const output = target.classes !== undefined
     ? classOutput(module, out, target.classes, columns, base(), store)
     : mappedOutput(out, linear(target), epilogue);
-  const { uneven } = product;
   const shape = {
     ...{ rows, columns, depth, batches, splits },
     ...(streamed && { split: streamed.tiles.range }),
@@ -186,7 +187,7 @@ export function productPass(
     `${product.trait}_o${order}${stored}${
       streamed !== undefined ? "_streamk" : target.split === undefined ? "" : "_split"
     }${target.begin === undefined ? "" : "_chunk"}${epilogueTrait(epilogue)}${
-      splitTrait(...[...product.operands, target.buffer].map((buffer) => buffers.split(buffer)))
+      buffers.splitTrait(...Object.values(product.places), target.buffer)
     }`,
     module,
     shape,
@@ -198,33 +199,133 @@ export function productPass(
       accumulation: product.accumulate,
       order: "serpentine",
       chain: product.chain,
-      room: limits.maxComputeWorkgroupStorageSize,
+      room: buffers.limits.maxComputeWorkgroupStorageSize,
       ...(variant === undefined ? {} : { variant }),
       ...(partials && { partials }),
     },
   );
   const multiplications = depthOfValue({ storage: product.a.value ?? "f32" }) *
-    mainLoopMultiplications(shape, policy, product.mode, variant);
-  const places = { ...product.places, result: target.buffer, partials: streamed?.buffer };
-  return pass(kernel, buffers, places, limits, multiplications);
+    mainLoopMultiplications(shape, policy, buffers.mode, variant);
+  const places = {
+    ...product.places,
+    ...product.ends,
+    result: target.buffer,
+    partials: streamed?.buffer,
+  };
+  return pass(kernel, buffers, places, multiplications);
 }
 
 /** The pass that packs a filter or matrix for a product; none where there is nothing to pack. */
 export function packFilterPass(
   shape: PackShape,
-  mode: SizeMode,
   buffers: BufferList,
   at: { readonly unpacked: number; readonly packed: number },
-  limits: DeviceLimits,
   element: Scalar,
 ): Pass[] {
   if (packedElements(shape) === 0) return [];
-  const kernel = packStridedKernel(
-    shape,
-    mode,
-    buffers.split(at.unpacked),
-    buffers.split(at.packed),
-    element,
-  );
-  return [pass(kernel, buffers, at, limits)];
+  const { unpacked, packed } = buffers.splits(at);
+  const kernel = packStridedKernel(shape, buffers.mode, unpacked, packed, element);
+  return [pass(kernel, buffers, at)];
+}
+
+/** The buffer of a packed filter, and the pass that packs it. */
+export function packedFilter(
+  shape: PackShape,
+  { buffers, tensor, elements: { storage } }: ProblemBuffers,
+  name = "packed filter",
+): { packed: number; passes: Pass[] } {
+  const packed = buffers.workspace(name, packedElements(shape), storage);
+  const at = { unpacked: tensor.filter, packed };
+  return { packed, passes: packFilterPass(shape, buffers, at, storage) };
+}
+
+/** A product whose results are the operation's, and how it was cut. */
+interface CutShape {
+  readonly cut: Cut;
+  readonly rows: number;
+  readonly columns: number;
+  /** Where the results go in the end. */
+  readonly target: ResultTarget;
+  /** As `TilePartials` has it. */
+  readonly classText?: TilePartials["classText"];
+}
+
+/** Whether a convolution's product may run some tiles whole and split others. Without a micro-kernel tiles are small, and so many that they come out even. */
+export function streamsOf(request: PlanRequest): boolean {
+  return fullVariant(request.variant).microKernel && resultElements(request.problem) > 0;
+}
+
+/** Tiles of the whole product. */
+export function cutTiles(
+  { rows, columns, cut: { policy } }: Pick<CutShape, "rows" | "columns" | "cut">,
+  batches: number,
+): number {
+  return mainLoopWorkgroups({ rows, columns, batches, splits: 1 }, policy);
+}
+
+/**
+ * The passes of a cut product: the main loop, and the pass that sums partial results, whose buffer it adds. Where the kernel of
+ * stream-K would have more bindings than the device, the depth is not cut.
+ *
+ * @param make The pass of the main loop, with loaders of its own.
+ */
+export function cutPasses(
+  request: PlanRequest,
+  shape: CutShape,
+  { elements: types, buffers, bias, scale }: Omit<ProblemBuffers, "tensor">,
+  make: (part: ProductPart) => Pass,
+): { product: Pass; sums: Pass[]; cut: Cut } {
+  const { problem: { groups }, variant } = request;
+  const { cut, rows, columns, target } = shape;
+  const { policy, splits, head } = cut;
+  const sum = sumOf(types);
+  const elements = resultElements(request.problem);
+  const epilogue = convEpilogue(request);
+  const { accumulate } = types;
+  const all = {
+    rows,
+    columns,
+    batches: groups,
+    policy,
+    variant,
+    accumulate,
+    ends: { bias, scale },
+  };
+  const whole = () => make({ ...all, splits: 1, target, epilogue });
+  if (splits === 1) return { product: whole(), sums: [], cut };
+  if (head !== undefined) {
+    const product = whole();
+    if (product.bindings.length >= request.limits.maxStorageBuffersPerShaderStage) {
+      return { product, sums: [], cut: { policy, splits: 1, cost: cut.cost, unbound: true } };
+    }
+  }
+  const parts = partialResultElements(cut, { rows, columns, batches: groups, elements });
+  const buffer = buffers.workspace("partial results", parts, sum);
+  const places = { partials: buffer, result: target.buffer, bias, scale };
+  if (head === undefined) {
+    const reduce = reduceShape(request, splits);
+    const sums = reducePass(reduce, epilogue, buffers, places, types.result);
+    const to = { ...target, buffer, element: sum, split: elements };
+    return {
+      product: make({ ...all, splits, target: to, epilogue: NO_STEPS }),
+      sums: [sums],
+      cut,
+    };
+  }
+  const tiles: TilePartials = {
+    policy,
+    range: { first: head, count: cutTiles(shape, groups) - head },
+    splits,
+    rows,
+    columns,
+    strides: target,
+    classText: shape.classText,
+    vector: targetVector(target, rows, variant),
+    raster: fullVariant(variant).raster,
+  };
+  const row = (module: ModuleBuilder, row: string) =>
+    `group * ${module.size("rows", rows)} + ${row}`;
+  const sums = reduceTilesPass(tiles, epilogue, buffers, places, types.result, row);
+  const streamed = { tiles, buffer, element: sum };
+  return { product: make({ ...all, splits, streamed, target, epilogue }), sums: [sums], cut };
 }

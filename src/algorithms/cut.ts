@@ -1,19 +1,19 @@
-import { mainLoopWorkgroups, stepIterations, variantPolicy } from "../kernels/main_loop.ts";
 import { collectsAhead } from "../kernels/loop/matrix_tile.ts";
-import { stepsPerSplit, unitSchedule } from "../kernels/tile_scheduler.ts";
+import { mainLoopWorkgroups, stepIterations, variantPolicy } from "../kernels/main_loop.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
-import { TILE_POLICIES, type TilePolicy } from "../kernels/policy.ts";
 import type { SizeMode } from "../kernels/module.ts";
+import { TILE_POLICIES, type TilePolicy } from "../kernels/policy.ts";
+import { stepsPerSplit, unitSchedule } from "../kernels/tile_scheduler.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import type { Balance } from "./balance.ts";
 import { deviceOf } from "./device/h200.ts";
 import type { DeviceModel } from "./device/model.ts";
 import { isSmallCpu, loopCost, residentTiles } from "./loop_cost.ts";
-import { MOST_ITERATIONS } from "./loops.ts";
+import { MOST_ITERATIONS } from "./passes.ts";
 import type { DeviceLimits } from "./plan.ts";
 import type { Product } from "./product.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
+import type { Balance } from "./request.ts";
 import { tileCandidates, type TileRequest } from "./tile_candidates.ts";
 
 export interface Cut {
@@ -90,7 +90,7 @@ const CLEARLY_LESS = 0.99;
 const WORTH_MORE_SPLITS = 0.02;
 
 /** How a product may be cut, beside what it is. */
-export interface CutLimits {
+interface CutLimits {
   readonly limits: DeviceLimits;
   readonly device: DeviceModel;
   readonly candidates?: readonly TilePolicy[];

@@ -1,20 +1,20 @@
 import assert from "#assert";
+import { CHECK_DEVICE } from "../bench/check_device.ts";
 import { findPolicy } from "../kernels/policy.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import { gemmProblem } from "../problem/gemm_problem.ts";
 import { balanceOf, chooseCut, cutProduct } from "./cut.ts";
-import type { Balance } from "./balance.ts";
-import type { Product } from "./product.ts";
 import { H200, modelOf, softwareDevice } from "./device/h200.ts";
 import type { DeviceModel } from "./device/model.ts";
-import type { GemmRequest } from "./gemm/request.ts";
-import { CHECK_DEVICE } from "../bench/check_device.ts";
-import { cutGemm } from "./gemm/cut.ts";
+import { cutGemm } from "./gemm/choose.ts";
 import { planGemm } from "./gemm/plan.ts";
+import type { GemmRequest } from "./gemm/request.ts";
 import { DEFAULT_LIMITS, type Pass } from "./plan.ts";
 import { planConv } from "./planner.ts";
+import type { Product } from "./product.ts";
 import { expectPlanned } from "./refusal.ts";
+import type { Balance } from "./request.ts";
 
 const limits = {
   ...DEFAULT_LIMITS,

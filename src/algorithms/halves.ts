@@ -2,20 +2,44 @@
 import { allowsUnits, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { isMatrixPolicyName } from "../kernels/matrix_policies.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
+import { MOST_SPLIT_DEPTH } from "../kernels/split_rescale.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { splitDrift } from "../problem/split_drift.ts";
 import { type Cut, cutArithmetic } from "./cut.ts";
 import { deviceOf } from "./device/h200.ts";
 import type { DeviceModel } from "./device/model.ts";
-import { type MathChoice, refuseSplitMath } from "./math.ts";
 import { refuseBindings } from "./passes.ts";
 import type { Plan } from "./plan.ts";
 import { productUnit } from "./product.ts";
-import { isRefusal, type Planned, refusal } from "./refusal.ts";
-import type { PlanRequest } from "./request.ts";
+import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
+import type { MathChoice, PlanRequest } from "./request.ts";
+
+/** Products of a sum from which on `auto` weighs halves at all. */
+export const LEAST_SPLIT_DEPTH = 32;
+
+/** Why products of this depth cannot be made of halves. */
+export function refuseSplitMath(
+  { dtype, depth, hasUnit }: {
+    readonly dtype: string;
+    readonly depth: number;
+    /** Whether there is a matrix unit for them. */
+    readonly hasUnit: boolean;
+  },
+): Refusal | undefined {
+  if (dtype !== "f32") {
+    return refusal("problem", `math f16x3 is of f32 operands, the dtype is ${dtype}`);
+  }
+  if (depth >= MOST_SPLIT_DEPTH) {
+    return refusal("problem", `math f16x3 takes sums of fewer than 2^24 products, not ${depth}`);
+  }
+  return hasUnit ? undefined : refusal(
+    "limit",
+    "math f16x3 wants matrix units of f16 with f32 sums, and there are none: wgconv devices --backend dawn lists a device's",
+  );
+}
 
 /** What of an algorithm decides whether its products are of halves. */
-export interface SplitChoice {
+interface SplitChoice {
   /** Products of a sum. */
   readonly products: number;
   readonly hasUnit: boolean;

@@ -1,5 +1,5 @@
 /** How convolutions of u8 operands, or with zero points, become plain ones of i8. */
-import type { SizeMode } from "../kernels/module.ts";
+import { elementsOf } from "../elements/elements.ts";
 import {
   finishSumsKernel,
   signedBytes,
@@ -7,19 +7,15 @@ import {
   type SignedBytesShape,
   zeroBiasKernel,
 } from "../kernels/bytes.ts";
-import { elementsOf } from "../elements/elements.ts";
 import { accumulationLength, type ConvProblem, tensorShape } from "../problem/conv_problem.ts";
 import type { ByteDType } from "../problem/integer_operands.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import { predictPlanMs } from "./cost/choose.ts";
-import { planTime } from "./cost/plan_time.ts";
-import { convEpilogue } from "./conv_epilogue.ts";
+import { planTime, predictPlanMs } from "./cost/auto.ts";
 import { deviceOf } from "./device/h200.ts";
-import { refuseLongLoops } from "./loops.ts";
-import { pass, refuseBindings } from "./passes.ts";
-import type { Pass, Plan, PlanBuffer } from "./plan.ts";
+import { convEpilogue, pass, runnable } from "./passes.ts";
+import type { BufferRole, Pass, Plan } from "./plan.ts";
 import { isRefusal, type Planned, refusal } from "./refusal.ts";
-import { isSoftware, type PlanRequest } from "./request.ts";
+import type { PlanRequest } from "./request.ts";
 import { type BufferList, problemBuffers, resultElements } from "./tensors.ts";
 
 /** Subtracted from the values of each type to make them i8. */
@@ -125,9 +121,13 @@ export function planIntegers(
   const signed = signedOperands(request);
   if (signed === undefined) return undefined;
   const { problem, corrected, biased } = signed;
-  const { epilogue, limits, maxWorkspaceBytes = Infinity } = request;
-  const { buffers, tensor, bias, scale } = problemBuffers(request);
-  const zeros = signed.filterZero === "channel"
+  const { epilogue, maxWorkspaceBytes = Infinity } = request;
+  const nothing = resultElements(problem) === 0 || accumulationLength(problem) === 0;
+  const { buffers, tensor, bias, scale } = problemBuffers(
+    request,
+    nothing ? "uniform" : request.sizes ?? "constant",
+  );
+  const filterZeroPoint = signed.filterZero === "channel"
     ? buffers.list.push({
       name: "filter's zero points",
       role: "filterZeroPoint",
@@ -135,14 +135,14 @@ export function planIntegers(
     }) - 1
     : undefined;
   const copyOf = (name: string, shape: SignedBytesShape | undefined) =>
-    shape && buffers.add(name, "workspace", signedBytes(shape), "i8");
+    shape && buffers.workspace(name, signedBytes(shape), "i8");
   const input = copyOf("input as i8", signed.input) ?? tensor.input;
   const filter = copyOf("filter as i8", signed.filter) ?? tensor.filter;
   const zeroBias = biased
-    ? buffers.add("bias of zero points", "workspace", problem.outChannels, "i32")
+    ? buffers.workspace("bias of zero points", problem.outChannels, "i32")
     : bias;
   const sums = corrected
-    ? buffers.add("sums", "workspace", resultElements(problem), "i32")
+    ? buffers.workspace("sums", resultElements(problem), "i32")
     : tensor.output;
   if (buffers.refused !== undefined) return buffers.refused;
   const taken = buffers.workspaceBytes();
@@ -166,77 +166,53 @@ export function planIntegers(
   };
   const plan = plain(becomes);
   if (isRefusal(plan)) return plan;
-  const places = { input, filter, output: sums, bias: zeroBias, scale };
-  const own = plan.buffers.map((buffer) => placeOf(buffer, buffers, places));
-  const mode = resultElements(problem) === 0 || accumulationLength(problem) === 0
-    ? "uniform"
-    : request.sizes ?? "constant";
+  const operands = { input, filter, output: sums, bias: zeroBias, scale };
+  const places: Partial<Record<BufferRole, number | undefined>> = operands;
+  // The place in the whole plan of each buffer of the plain one.
+  const own = plan.buffers.map((buffer) => places[buffer.role] ?? buffers.list.push(buffer) - 1);
   const before = [
-    ...signedPass(signed.input, mode, buffers, tensor.input, input, request),
-    ...signedPass(signed.filter, mode, buffers, tensor.filter, filter, request),
-    ...(biased ? [zeroBiasPass(signed, mode, buffers, { filter, bias, zeroBias }, request)] : []),
+    ...signedPass(signed.input, buffers, tensor.input, input),
+    ...signedPass(signed.filter, buffers, tensor.filter, filter),
+    ...(biased ? [zeroBiasPass(signed, request, buffers, { filter, bias, zeroBias })] : []),
   ];
-  const after = corrected
-    ? [
-      zeroSumsPass(signed, mode, buffers, {
-        sums,
-        result: tensor.output,
-        scale,
-        filterZeroPoint: zeros,
-      }, request),
-    ]
-    : [];
+  const ends = { sums, result: tensor.output, scale, filterZeroPoint };
+  const after = corrected ? [zeroSumsPass(signed, request, buffers, ends)] : [];
   const products = plan.passes.map((one) => ({
     ...one,
     bindings: one.bindings.map((binding) => ({ ...binding, buffer: own[binding.buffer]! })),
   }));
-  const empty = plan.passes.length === 0;
   const predicted = predictPlanMs(becomes, plan);
   const around = planTime({ passes: [...before, ...after] }, deviceOf(request)) / 1e3;
   const whole = buffers.plan({
     ...plan,
-    passes: empty ? [] : [...before, ...products, ...after],
+    passes: plan.passes.length === 0 ? [] : [...before, ...products, ...after],
     ...(predicted === undefined
       ? {}
       : { predictedMs: predicted + around, predictedDevice: deviceOf(request).name }),
     notes: [...plan.notes, ...notesOf(signed)],
   });
-  if (isRefusal(whole)) return whole;
-  return (isSoftware(request) ? refuseLongLoops(whole) : undefined) ??
-    refuseBindings(whole, limits) ?? whole;
-}
-
-/** The place in the whole plan of a buffer of the plain one. */
-function placeOf(
-  buffer: PlanBuffer,
-  buffers: BufferList,
-  places: Readonly<Partial<Record<PlanBuffer["role"], number | undefined>>>,
-): number {
-  return places[buffer.role] ?? buffers.list.push(buffer) - 1;
+  return runnable(whole, request);
 }
 
 function signedPass(
   shape: SignedBytesShape | undefined,
-  mode: SizeMode,
   buffers: BufferList,
   unsigned: number,
   signed: number,
-  { limits }: PlanRequest,
 ): Pass[] {
   if (shape === undefined || signedBytes(shape) === 0) return [];
   const splits = [buffers.split(unsigned), buffers.split(signed)] as const;
-  const kernel = signedBytesKernel(shape, mode, ...splits);
-  return [pass(kernel, buffers, { unsigned, signed }, limits)];
+  const kernel = signedBytesKernel(shape, buffers.mode, ...splits);
+  return [pass(kernel, buffers, { unsigned, signed })];
 }
 
 function zeroBiasPass(
   { problem, inputZero }: Signed,
-  mode: SizeMode,
+  { problem: { outChannels } }: PlanRequest,
   buffers: BufferList,
   { filter, bias, zeroBias }: Readonly<
     Record<"bias" | "zeroBias", number | undefined> & { filter: number }
   >,
-  { problem: { outChannels }, limits }: PlanRequest,
 ): Pass {
   const { groups } = problem;
   const shape = {
@@ -246,36 +222,32 @@ function zeroBiasPass(
     depth: accumulationLength(problem),
     zeroPoint: inputZero,
   };
-  const kernel = zeroBiasKernel(shape, mode, bias !== undefined, buffers.split(filter));
-  return pass(kernel, buffers, { filter, bias, zero_bias: zeroBias }, limits);
+  const split = buffers.split(filter);
+  const kernel = zeroBiasKernel(shape, buffers.mode, bias !== undefined, split);
+  return pass(kernel, buffers, { filter, bias, zero_bias: zeroBias });
 }
 
 function zeroSumsPass(
   { filterZero, filterOffset }: Signed,
-  mode: SizeMode,
-  buffers: BufferList,
-  places: Readonly<Record<"scale" | "filterZeroPoint", number | undefined>> & {
-    readonly sums: number;
-    readonly result: number;
-  },
   request: PlanRequest,
+  buffers: BufferList,
+  places:
+    & Readonly<Record<"scale" | "filterZeroPoint", number | undefined>>
+    & Readonly<Record<"sums" | "result", number>>,
 ): Pass {
-  const { problem, epilogue, limits } = request;
+  const { problem, epilogue } = request;
+  const { sums, result } = places;
   const stored = elementsOf(request).result === "i8" ? "i8" : "i32";
   const shape = {
     elements: resultElements(problem),
     channels: problem.outChannels,
     zeros: { groups: problem.groups, point: filterZero, offset: filterOffset },
   };
-  const kernel = finishSumsKernel(
-    shape,
-    mode,
-    // The bias is in the sums.
-    convEpilogue({ ...request, epilogue: { ...epilogue, bias: false } }),
-    { sums: buffers.split(places.sums), result: buffers.split(places.result) },
-    stored,
-  );
-  return pass(kernel, buffers, places, limits);
+  // The bias is in the sums.
+  const ending = convEpilogue({ ...request, epilogue: { ...epilogue, bias: false } });
+  const splits = buffers.splits({ sums, result });
+  const kernel = finishSumsKernel(shape, buffers.mode, ending, splits, stored);
+  return pass(kernel, buffers, places);
 }
 
 function notesOf({ input, filter, biased, corrected, inputZero }: Signed): string[] {

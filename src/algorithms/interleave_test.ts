@@ -2,7 +2,7 @@ import assert from "#assert";
 import { convProblem, type ConvProblemInit } from "../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import type { Layout } from "../tensor/layout.ts";
-import { prefersSingleImages } from "./interleave.ts";
+import { prefersSingleImages } from "./geometry.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
 
 /** The im2win paper's cv7, 27 products a result, with changes. */

@@ -10,9 +10,9 @@ import {
   vectorSide,
 } from "../kernels/loader.ts";
 import { mainLoopBytes } from "../kernels/main_loop.ts";
-import { unitSchedule } from "../kernels/tile_scheduler.ts";
 import { unitScalar } from "../kernels/matrix_units.ts";
 import { type MatrixTile, policyThreads, type TilePolicy } from "../kernels/policy.ts";
+import { unitSchedule } from "../kernels/tile_scheduler.ts";
 import {
   type DeviceModel,
   policyDevice,
@@ -170,7 +170,7 @@ function tileSide(
 }
 
 /** Workgroups of at most so many steps each. */
-export interface LoopPart {
+interface LoopPart {
   readonly workgroups: number;
   readonly steps: number;
 }

@@ -1,6 +1,31 @@
 import { type Kernel, WORKGROUP_BYTES } from "../kernels/kernel.ts";
+import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import type { Rival } from "./rival.ts";
+
+/** The name of an algorithm in the registry; `auto` lets the planner choose one. */
+export type AlgorithmName = string;
+
+/** An algorithm that `auto` may take, as a request says it. */
+export interface Candidate {
+  /** Its name in the registry. */
+  readonly algorithm: AlgorithmName;
+  /** Tile of a Winograd algorithm, e.g. `F(4x4,3x3)`. */
+  readonly tile?: string;
+  /** Kernels of WinRS, e.g. `a8n3r6,a4n3r2`. */
+  readonly pair?: string;
+  /** Kernels that differ from those that are taken where nothing is said. */
+  readonly variant?: MainLoopVariant;
+  /** How much it enlarges rounding errors. */
+  readonly amplification: number;
+  /** Why it is none for the request. */
+  readonly reason?: string;
+}
+
+/** A candidate and what the model says of it: a time, or why there is none. */
+export interface Rival extends Candidate {
+  /** Milliseconds. */
+  readonly predictedMs?: number;
+}
 
 /**
  * What a buffer of a plan is for. `input`, `filter`, `output`: a convolution's tensors, whichever way they go; `a`, `b`,

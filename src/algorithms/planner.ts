@@ -1,6 +1,4 @@
-import { missingOption, unsupported } from "./unsupported.ts";
-import { algorithmNames, algorithmOf, algorithms } from "./registry.ts";
-import { expectPlanned, isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
+import { variesLoop } from "../kernels/main_loop_variant.ts";
 import { convElementsFault } from "../problem/conv_elements.ts";
 import {
   accumulationLength,
@@ -16,20 +14,17 @@ import { halfError, typicalError } from "../winograd/amplification.ts";
 import { formatTile } from "../winograd/tile.ts";
 import { winogradTransform } from "../winograd/transform.ts";
 import { allowedAmplification, inaccuracy } from "./cost/accuracy.ts";
-import { planFastest } from "./cost/plan_fastest.ts";
-import { variesLoop } from "../kernels/main_loop_variant.ts";
+import { missingOption, planFastest, planTuned, unsupported } from "./cost/auto.ts";
 import { refuseCounts } from "./cut.ts";
-import { refuseLongLoops } from "./loops.ts";
-import { MATHS, refuseSplitMath } from "./math.ts";
-import { productUnit } from "./product.ts";
-import { refuseBindings } from "./passes.ts";
-import type { Plan } from "./plan.ts";
+import { refuseSplitMath } from "./halves.ts";
 import { planIntegers } from "./integer_operands.ts";
-import { expectRequest, isSoftware, type PlanRequest } from "./request.ts";
-import type { AlgorithmName } from "./names.ts";
-import { refuseHugeTensors, resultElements } from "./tensors.ts";
-import { planTuned } from "./tuning.ts";
-import { withWorkspaceBytes } from "./workspace_limit.ts";
+import { refuseBindings, refuseLongLoops } from "./passes.ts";
+import type { AlgorithmName, Plan } from "./plan.ts";
+import { productUnit } from "./product.ts";
+import { expectPlanned, isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
+import { algorithmNames, algorithmOf, algorithms } from "./registry.ts";
+import { expectRequest, isSoftware, MATHS, type PlanRequest } from "./request.ts";
+import { refuseHugeTensors, resultElements, withWorkspaceBytes } from "./tensors.ts";
 
 /**
  * Every algorithm, with the reason where it does not support the problem.

@@ -1,5 +1,5 @@
-import type { TileLoader } from "../kernels/loader.ts";
 import { type ElementChoice, elementsOf } from "../elements/elements.ts";
+import type { TileLoader } from "../kernels/loader.ts";
 import { multipliedSteps } from "../kernels/main_loop.ts";
 import { allowsUnits, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import {
@@ -11,7 +11,7 @@ import {
   unitChain,
 } from "../kernels/matrix_units.ts";
 import type { TilePolicy } from "../kernels/policy.ts";
-import type { MathChoice } from "./math.ts";
+import type { MathChoice } from "./request.ts";
 
 /** A product before it is cut: `batches` of rows x columns x depth. */
 export interface Product {

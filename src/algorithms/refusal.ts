@@ -56,3 +56,15 @@ export function expectPlanned<T>(planned: Planned<T>): T {
   const message = `Cannot plan: ${planned.text}`;
   throw planned.kind === "limit" ? new UnsupportedError(message) : new InputRangeError(message);
 }
+
+/** More chunks than this take seconds to plan, and longer to run than their products. */
+export const MOST_CHUNKS = 1024;
+
+/** Refuses more chunks than are planned. */
+export function manyChunks(algorithm: string, chunks: number): Refusal {
+  return refusal(
+    "workspace",
+    `${algorithm} takes ${chunks} chunks of the batch to keep within the workspace, ` +
+      `at most ${MOST_CHUNKS} are planned`,
+  );
+}

@@ -2,13 +2,12 @@ import { InputRangeError } from "../errors.ts";
 import type { Algorithm } from "./algorithm.ts";
 import { depthwise } from "./depthwise/algorithm.ts";
 import { direct } from "./direct/algorithm.ts";
-import { im2col } from "./im2col/algorithm.ts";
-import { im2win, im2winFused } from "./im2win/algorithm.ts";
 import { implicitGemm } from "./implicit_gemm/algorithm.ts";
-import type { AlgorithmName } from "./names.ts";
-import { winogradNonfused } from "./winograd_nonfused/algorithm.ts";
+import type { AlgorithmName } from "./plan.ts";
+import { im2col, im2win, im2winFused } from "./windows/algorithm.ts";
 import { winograd1d, winograd2d } from "./winograd_fused/algorithm.ts";
-import { winrs } from "./winrs/algorithm.ts";
+import { winogradNonfused } from "./winograd_nonfused/algorithm.ts";
+import { winrs } from "./winrs/price.ts";
 
 const registry: Algorithm[] = [
   direct,

@@ -6,11 +6,40 @@ import type { Epilogue } from "../problem/epilogue.ts";
 import type { IntegerOperands } from "../problem/integer_operands.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { DeviceModel } from "./device/model.ts";
-import type { Balance } from "./balance.ts";
-import type { MathChoice } from "./math.ts";
-import type { DeviceLimits } from "./plan.ts";
-import type { AlgorithmName } from "./names.ts";
-import type { TuningTable } from "./tuned_choice.ts";
+import type { AlgorithmName, DeviceLimits } from "./plan.ts";
+
+/** How tiles are spread over the device: all with their whole depth, all split, or only those beyond whole waves. */
+export const BALANCES = ["auto", "none", "split-k", "stream-k"] as const;
+
+/** One of them; `auto` takes what the model predicts to be fastest. */
+export type Balance = typeof BALANCES[number];
+
+/** In what f32 operands may be multiplied: f32 itself, or three products of their halves on matrix units. */
+export const MATHS = ["auto", "f32", "f16x3"] as const;
+
+/** One of {@linkcode MATHS}. */
+export type MathChoice = (typeof MATHS)[number];
+
+/** What was the fastest for a problem, measured on the device. */
+export interface TunedChoice {
+  /** The problem that was measured. */
+  readonly problem: ConvProblem;
+  /** Its name in the registry. */
+  readonly algorithm: AlgorithmName;
+  /** The planner's choice where absent. */
+  readonly policy?: string;
+  /** Tile of a Winograd algorithm; the planner's choice where absent. */
+  readonly tile?: string;
+  /** Kernels of WinRS; the planner's choice where absent. */
+  readonly pair?: string;
+  /** Segments of WinRS, as `--segments` takes them; the planner's choice where absent. */
+  readonly segments?: number;
+  /** Names of its plan's kernels: their hashes stand for the text that was measured and found exact. */
+  readonly kernels: readonly string[];
+}
+
+/** Choices by {@linkcode problemClass}. */
+export type TuningTable = ReadonlyMap<string, TunedChoice>;
 
 /** All a planner needs to know: the problem, how its tensors lie in memory, what the device can hold. */
 export interface PlanRequest {

@@ -1,13 +1,4 @@
 import {
-  type ConvProblem,
-  type ConvTensor,
-  operandTensors,
-  resultTensor,
-  tensorShape,
-} from "../problem/conv_problem.ts";
-import { splitTensor, type TensorSplit } from "../kernels/module.ts";
-import type { ReduceShape } from "../kernels/reduce.ts";
-import {
   biasOf,
   type ElementChoice,
   type Elements,
@@ -15,9 +6,19 @@ import {
   sumOf,
 } from "../elements/elements.ts";
 import { type Scalar, scalarBytes, type Stored } from "../elements/scalar.ts";
+import { type SizeMode, splitTensor, splitTrait, type TensorSplit } from "../kernels/module.ts";
+import type { ReduceShape } from "../kernels/reduce.ts";
+import {
+  type ConvProblem,
+  type ConvTensor,
+  operandTensors,
+  resultTensor,
+  tensorBytes,
+  tensorShape,
+} from "../problem/conv_problem.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import type { DeviceLimits, Plan, PlanBinding, PlanBuffer } from "./plan.ts";
+import type { BufferRole, DeviceLimits, Plan, PlanBinding, PlanBuffer } from "./plan.ts";
 import { type Planned, type Refusal, refusal } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
 
@@ -81,11 +82,9 @@ export function refuseHugeTensors(
 export class BufferList {
   readonly list: PlanBuffer[] = [];
   #refused: Refusal | undefined;
-  readonly #limits: DeviceLimits;
 
-  constructor(limits: DeviceLimits) {
-    this.#limits = limits;
-  }
+  /** @param mode Where the plan's kernels have their sizes. */
+  constructor(readonly limits: DeviceLimits, readonly mode: SizeMode = "constant") {}
 
   /** Why there is no plan; the first of several reasons. */
   get refused(): Refusal | undefined {
@@ -98,21 +97,32 @@ export class BufferList {
   }
 
   /** Adds a buffer and returns its place; refused if it exceeds the device's `maxBufferSize`. */
-  add(
-    name: string,
-    role: PlanBuffer["role"],
-    elements: number,
-    element: Stored,
-  ): number {
+  add(name: string, role: PlanBuffer["role"], elements: number, element: Stored): number {
     const bytes = bufferBytes(elements, element);
-    this.refuse(tooManyElements(name, elements) ?? tooManyBytes(name, bytes, this.#limits));
+    this.refuse(tooManyElements(name, elements) ?? tooManyBytes(name, bytes, this.limits));
     return this.list.push({ name, role, bytes }) - 1;
+  }
+
+  /** Adds a buffer that is allocated beside the tensors. */
+  workspace(name: string, elements: number, element: Stored): number {
+    return this.add(name, "workspace", elements, element);
+  }
+
+  /** How several buffers are spread, by the names that kernels bind. */
+  splits<K extends string>(buffers: Readonly<Record<K, number>>): Record<K, TensorSplit> {
+    const split = Object.entries<number>(buffers).map(([name, one]) => [name, this.split(one)]);
+    return Object.fromEntries(split);
+  }
+
+  /** What stands in a kernel's name of buffers that are spread over several bindings. */
+  splitTrait(...buffers: readonly (number | undefined)[]): string {
+    return splitTrait(...buffers.flatMap((one) => one === undefined ? [] : [this.split(one)]));
   }
 
   /** How a buffer is spread over bindings; refused if a kernel cannot have as many. */
   split(buffer: number): TensorSplit {
     const { name, bytes } = this.list[buffer]!;
-    const { maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage: most } = this.#limits;
+    const { maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage: most } = this.limits;
     const split = splitTensor(bytes, maxStorageBufferBindingSize);
     if (split.parts > most) {
       this.refuse(refusal(
@@ -172,16 +182,19 @@ export function resultBytes(choice: ElementChoice): number {
   return scalarBytes(elementsOf(choice).result);
 }
 
+/** The first buffers of a plan. */
+export interface ProblemBuffers {
+  readonly elements: Elements;
+  readonly buffers: BufferList;
+  readonly tensor: Readonly<Record<ConvTensor, number>>;
+  readonly bias: number | undefined;
+  readonly scale: number | undefined;
+}
+
 /** The problem's tensors (and the bias, and the scales of int8 results) as the first buffers of a plan, and what they are made of. */
-export function problemBuffers(request: PlanRequest): {
-  elements: Elements;
-  buffers: BufferList;
-  tensor: Readonly<Record<ConvTensor, number>>;
-  bias: number | undefined;
-  scale: number | undefined;
-} {
+export function problemBuffers(request: PlanRequest, mode?: SizeMode): ProblemBuffers {
   const { problem, epilogue } = request;
-  const buffers = new BufferList(request.limits);
+  const buffers = new BufferList(request.limits, mode);
   const tensor: Partial<Record<ConvTensor, number>> = {};
   for (const which of [...operandTensors(problem.op), resultTensor(problem.op)]) {
     tensor[which] = buffers.add(
@@ -206,6 +219,11 @@ export function resultElements(problem: ConvProblem): number {
   return elementCount(tensorShape(problem, resultTensor(problem.op)));
 }
 
+/** Partial results that are summed as they lie: one long row takes the widest vectors. */
+export function flatRow(elements: number, splits: number): ReduceShape {
+  return { elements, splits, rows: 1, rowStride: elements, columns: elements, columnStride: 1 };
+}
+
 /**
  * How the partial results of a convolution lie: rows are the channels of its result, or filters; columns its places, of nchw those of
  * an image's channel, or the channels of a filter.
@@ -221,10 +239,7 @@ export function reduceShape(
   const which = resultTensor(problem.op);
   const shape = tensorShape(problem, which);
   const elements = elementCount(shape);
-  if (!placed || elements === 0) {
-    // Nobody asks for rows: one long one takes the widest vectors.
-    return { elements, splits, rows: 1, rowStride: elements, columns: elements, columnStride: 1 };
-  }
+  if (!placed || elements === 0) return flatRow(elements, splits);
   const [outer, channels] = shape as [number, number];
   const strides = stridesInLayout(shape, which === "filter" ? filterLayout : layout);
   const [outerStride, channelStride] = strides as [number, number];
@@ -234,4 +249,42 @@ export function reduceShape(
     ? { rows: channels, rowStride: 1, columns: elements / channels, columnStride: channels }
     : { rows: channels, rowStride: channelStride, columns: channelStride, columnStride: 1 };
   return { elements, splits, ...lie };
+}
+
+/** Bytes of device memory that a plan takes, uniforms (some tens of bytes a pass) not counted. */
+export interface PlanMemory {
+  /** Tensors that are read, the bias too. */
+  readonly inputs: number;
+  readonly output: number;
+  /** What is allocated beside the tensors; chunks of the batch share it. */
+  readonly workspace: number;
+  /** All buffers: they live from the first pass to the last. */
+  readonly peak: number;
+}
+
+/** What holds the result of an operation, or of `gemm`. */
+function resultRole(op: string): BufferRole {
+  return op === "bwd-data" ? "input" : op === "bwd-filter" ? "filter" : "output";
+}
+
+/** Adds up a plan's buffers. `op` says which of them is the result. */
+export function planMemory({ buffers }: Pick<Plan, "buffers">, op: string): PlanMemory {
+  const result = resultRole(op);
+  const bytes = (kind: (role: BufferRole) => boolean) =>
+    buffers.reduce((sum, { role, bytes }) => kind(role) ? sum + bytes : sum, 0);
+  return {
+    inputs: bytes((role) => role !== result && role !== "workspace"),
+    output: bytes((role) => role === result),
+    workspace: bytes((role) => role === "workspace"),
+    peak: bytes(() => true),
+  };
+}
+
+/** The request with its share of the tensors as bytes, or fewer where it allows fewer. */
+export function withWorkspaceBytes(request: PlanRequest): PlanRequest {
+  const { maxWorkspaceShare, maxWorkspaceBytes = Infinity, ...free } = request;
+  if (maxWorkspaceShare === undefined) return request;
+  const tensors = tensorBytes(request.problem, operandBytes(request), resultBytes(request));
+  const allowed = Math.floor(maxWorkspaceShare * tensors);
+  return { ...free, maxWorkspaceBytes: Math.min(maxWorkspaceBytes, allowed) };
 }

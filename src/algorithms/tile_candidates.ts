@@ -13,7 +13,6 @@ import {
   type TapWalk,
 } from "../kernels/matrix_policies.ts";
 import { unitDepth, unitShape } from "../kernels/matrix_units.ts";
-import { fitsPart } from "../kernels/tile_scheduler.ts";
 import {
   findPolicy,
   policyThreads,
@@ -21,6 +20,7 @@ import {
   TILE_POLICIES,
   type TilePolicy,
 } from "../kernels/policy.ts";
+import { fitsPart } from "../kernels/tile_scheduler.ts";
 import { suggestion } from "../problem/closest.ts";
 import { deviceOf } from "./device/h200.ts";
 import { type DeviceModel, weighsPolicy } from "./device/model.ts";

@@ -1,11 +1,10 @@
 import assert from "#assert";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
+import { kernelNames, OUTDATED_TUNING, problemClass } from "./cost/auto.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
 import { planConv } from "./planner.ts";
-import type { PlanRequest } from "./request.ts";
-import { kernelNames, OUTDATED_TUNING, problemClass } from "./tuning.ts";
-import type { TunedChoice } from "./tuned_choice.ts";
+import type { PlanRequest, TunedChoice } from "./request.ts";
 
 const REQUEST: PlanRequest = {
   problem: parseDescriptor("mb4ic16ih14oc32kh3ph1"),

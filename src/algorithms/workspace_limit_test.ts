@@ -4,7 +4,7 @@ import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
 import { planConv } from "./planner.ts";
 import type { PlanRequest } from "./request.ts";
-import { withWorkspaceBytes } from "./workspace_limit.ts";
+import { withWorkspaceBytes } from "./tensors.ts";
 
 const request: PlanRequest = {
   problem: parseDescriptor("mb32ic64ih56oc64kh3ph1"),

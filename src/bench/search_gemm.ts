@@ -1,11 +1,9 @@
 import { balanceOf, type Cut } from "../algorithms/cut.ts";
-import type { Balance } from "../algorithms/balance.ts";
-import { cutGemm } from "../algorithms/gemm/cut.ts";
-import { chooseGemm } from "../algorithms/gemm/choose.ts";
+import { chooseGemm, cutGemm, mainLoopTime } from "../algorithms/gemm/choose.ts";
 import { chooseGemv } from "../algorithms/gemm/gemv.ts";
 import { tryPlanGemm } from "../algorithms/gemm/plan.ts";
-import { mainLoopTime } from "../algorithms/gemm/price.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
+import type { Balance } from "../algorithms/request.ts";
 import { MATRIX_POLICY_NAMES } from "../kernels/matrix_policies.ts";
 import { GEMV, TILE_POLICIES } from "../kernels/policy.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";

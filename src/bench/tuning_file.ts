@@ -1,12 +1,12 @@
+import { problemClass } from "../algorithms/cost/auto.ts";
 import { algorithmNames } from "../algorithms/registry.ts";
-import * as v from "valibot";
-import { problemClass } from "../algorithms/tuning.ts";
-import type { TunedChoice, TuningTable } from "../algorithms/tuned_choice.ts";
+import type { TunedChoice, TuningTable } from "../algorithms/request.ts";
 import { InputSyntaxError, isInputError } from "../errors.ts";
 import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 import { VERSION } from "../version.ts";
+import * as v from "valibot";
 
 /** What is read back of a tuning record of a convolution. */
 const TunedSchema = v.object({

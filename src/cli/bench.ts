@@ -1,3 +1,73 @@
+import { Command } from "#cli-types";
+import { MATHS } from "../algorithms/request.ts";
+import { benchGroups, type BenchPlan, productGroups } from "../bench/bench_plan.ts";
+import type { SuiteProblem } from "../bench/suite.ts";
+import { defined } from "../defined.ts";
+import { InputTypeError } from "../errors.ts";
+import { BACKENDS } from "../gpu/provider.ts";
+import { askedVariant } from "../kernels/main_loop_variant.ts";
+import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
+import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
+import { printGemm } from "../problem/gemm_suite.ts";
+import type { CaseTableOptions } from "../report/case_table.ts";
+import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
+import type { Executor } from "../run/executor.ts";
+import { defaultFill } from "../run/operands.ts";
+import { CACHES, type RunHooks, type RunOptions } from "../run/run_group.ts";
+import { FILL_KINDS } from "../tensor/fill.ts";
+import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
+import { DEVICE_MODEL_HELP, modelTrait, parseDeviceModel } from "./device_model.ts";
+import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP } from "./gpu_choice.ts";
+import { GROUPS } from "./help_groups.ts";
+import {
+  BATCH_HELP,
+  INPUT_SHAPE_HELP,
+  MODEL_HELP,
+  parseInputShape,
+  TRAINING_HELP,
+} from "./model_option.ts";
+import { FORCE_HELP } from "./outputs.ts";
+import {
+  algorithmChoices,
+  BOUND_HELP,
+  EXACT_HELP,
+  FILL_HELP,
+  FLUSH_HELP,
+  LOSS_SCALE_HELP,
+  MATH_HELP,
+  OUT_DTYPE_HELP,
+  planningOf,
+  refuseLossScale,
+  SEED_HELP,
+} from "./problem_options.ts";
+import { reportSuite } from "./records.ts";
+import {
+  ignoredClause,
+  noteIgnored,
+  printSuites,
+  type ReadSuites,
+  readSuites,
+  refuseFiles,
+  SUITE_HELP,
+} from "./suite_option.ts";
+import {
+  COLUMNS_HELP,
+  JSONL_HELP,
+  parseColumns,
+  parseSort,
+  RESUME_HELP,
+  SHARD_HELP,
+  SORT_HELP,
+  WIDE_HELP,
+} from "./table_options.ts";
+import {
+  isOutdated,
+  noteOutdated,
+  readTuning,
+  TUNING_HELP,
+  tuningFile,
+  tuningOf,
+} from "./tuning_options.ts";
 import {
   commaList,
   gather,
@@ -15,77 +85,7 @@ import {
   wholeNumber,
   WORKSPACE_HELP,
 } from "./values.ts";
-import { defined } from "../defined.ts";
-import {
-  algorithmChoices,
-  BOUND_HELP,
-  EXACT_HELP,
-  FILL_HELP,
-  FLUSH_HELP,
-  LOSS_SCALE_HELP,
-  MATH_HELP,
-  OUT_DTYPE_HELP,
-  planningOf,
-  refuseLossScale,
-  SEED_HELP,
-} from "./problem_options.ts";
-import { MATHS } from "../algorithms/math.ts";
-import { Command } from "#cli-types";
-import { benchGroups, type BenchPlan, productGroups } from "../bench/bench_plan.ts";
-import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
-import type { Executor } from "../run/executor.ts";
-import { defaultFill } from "../run/operands.ts";
-import { CACHES, type RunHooks, type RunOptions } from "../run/run_group.ts";
-import type { SuiteProblem } from "../bench/suite.ts";
-import { InputTypeError } from "../errors.ts";
-import { DEVICE_MODEL_HELP, modelTrait, parseDeviceModel } from "./device_model.ts";
-import { BACKENDS } from "../gpu/provider.ts";
-import { askedVariant } from "../kernels/main_loop_variant.ts";
-import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
-import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
-import { printGemm } from "../problem/gemm_suite.ts";
-import { FILL_KINDS } from "../tensor/fill.ts";
-import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
-import type { CaseTableOptions } from "../report/case_table.ts";
-import { reportSuite } from "./records.ts";
-import {
-  ignoredClause,
-  noteIgnored,
-  printSuites,
-  type ReadSuites,
-  readSuites,
-  refuseFiles,
-  SUITE_HELP,
-} from "./suite_option.ts";
-import {
-  isOutdated,
-  noteOutdated,
-  readTuning,
-  TUNING_HELP,
-  tuningFile,
-  tuningOf,
-} from "./tuning_options.ts";
-import {
-  COLUMNS_HELP,
-  JSONL_HELP,
-  parseColumns,
-  parseSort,
-  RESUME_HELP,
-  SHARD_HELP,
-  SORT_HELP,
-  WIDE_HELP,
-} from "./table_options.ts";
 import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
-import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP } from "./gpu_choice.ts";
-import { GROUPS } from "./help_groups.ts";
-import {
-  BATCH_HELP,
-  INPUT_SHAPE_HELP,
-  MODEL_HELP,
-  parseInputShape,
-  TRAINING_HELP,
-} from "./model_option.ts";
-import { FORCE_HELP } from "./outputs.ts";
 
 const EXAMPLES = `
 Lists are separated by commas; all stands for every choice. The cases are all combinations of the lists;

@@ -1,30 +1,24 @@
-import { FILL_HELP, FLUSH_HELP, MATH_HELP, planningOf, SEED_HELP } from "./problem_options.ts";
-import { InputTypeError } from "../errors.ts";
-import { OUTPUT_LAYOUTS, variantNames } from "../kernels/main_loop_variant.ts";
 import { Command, InvalidArgumentError } from "#cli-types";
-import { BALANCES } from "../algorithms/balance.ts";
-import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
-import { defaultFill } from "../run/operands.ts";
-import { CACHES } from "../run/run_group.ts";
-import type { Planning } from "../run/subject.ts";
+import { BALANCES, MATHS } from "../algorithms/request.ts";
+import { InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
+import { OUTPUT_LAYOUTS, variantNames } from "../kernels/main_loop_variant.ts";
 import { MATRIX_POLICY_NAMES } from "../kernels/matrix_policies.ts";
 import { GEMV, TILE_POLICIES } from "../kernels/policy.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { GEMM_DTYPES, TRANSPOSES } from "../problem/gemm_problem.ts";
-import { MATHS } from "../algorithms/math.ts";
+import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
+import { defaultFill } from "../run/operands.ts";
+import { CACHES } from "../run/run_group.ts";
+import type { Planning } from "../run/subject.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { AS_DTYPES, AS_HELP } from "./as_option.ts";
+import { RUNS_HELP } from "./compute.ts";
 import { DEVICE_MODEL_HELP, parseDeviceModel } from "./device_model.ts";
-import {
-  commaList,
-  gather,
-  oneOf,
-  parseProductPolicy,
-  parseShard,
-  someOf,
-  wholeNumber,
-} from "./values.ts";
+import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP } from "./gpu_choice.ts";
+import { GROUPS } from "./help_groups.ts";
+import { FORCE_HELP } from "./outputs.ts";
+import { FILL_HELP, FLUSH_HELP, MATH_HELP, planningOf, SEED_HELP } from "./problem_options.ts";
 import {
   COLUMNS_HELP,
   JSONL_HELP,
@@ -35,11 +29,16 @@ import {
   SORT_HELP,
   WIDE_HELP,
 } from "./table_options.ts";
-import { RUNS_HELP } from "./compute.ts";
-import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP } from "./gpu_choice.ts";
-import { GROUPS } from "./help_groups.ts";
-import { FORCE_HELP } from "./outputs.ts";
 import { TIMINGS_HELP } from "./timings.ts";
+import {
+  commaList,
+  gather,
+  oneOf,
+  parseProductPolicy,
+  parseShard,
+  someOf,
+  wholeNumber,
+} from "./values.ts";
 import { parseRaster, RASTER_HELP, variantOption } from "./variant_options.ts";
 
 /** Optimisations of the main loop that are on, or off, where nothing is said. */

@@ -1,16 +1,16 @@
-import { defined } from "../defined.ts";
-import { dtypeText } from "../report/case_key.ts";
+import type { CommandUnknownOpts } from "#cli-types";
+import { predictPlanMs } from "../algorithms/cost/auto.ts";
 import { deviceOf, modelOf } from "../algorithms/device/h200.ts";
 import { type DeviceModel, deviceText } from "../algorithms/device/model.ts";
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../algorithms/plan.ts";
-import { predictPlanMs } from "../algorithms/cost/choose.ts";
-import { type PlanMemory, planMemory } from "../algorithms/memory.ts";
 import { tryPlanConv } from "../algorithms/planner.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
-import type { PlanRequest } from "../algorithms/request.ts";
-import type { TuningTable } from "../algorithms/tuned_choice.ts";
+import type { PlanRequest, TuningTable } from "../algorithms/request.ts";
+import { type PlanMemory, planMemory } from "../algorithms/tensors.ts";
+import { defined } from "../defined.ts";
 import { InputTypeError, isInputError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
+import { printableCell } from "../printable.ts";
 import {
   type ConvDType,
   type ConvOutDType,
@@ -18,17 +18,12 @@ import {
   resultDtypes,
 } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
-import { printableCell } from "../printable.ts";
+import { dtypeText } from "../report/case_key.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
+import { openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
 import { ADAPTER_HELP, BACKEND_HELP, type GpuChoice } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
-import { printer, reporter, terminalColumns } from "./output.ts";
-import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
-import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
-import { openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
-import { readTuning, TUNING_HELP, tuningOf } from "./tuning_options.ts";
-import { gather, oneOf, pathOr, refuseOptions, refuseWords, wholeNumber } from "./values.ts";
-import { noteIgnored, readSuites } from "./suite_option.ts";
+import { readLimitsFile } from "./limits_file.ts";
 import {
   BATCH_HELP,
   INPUT_SHAPE_HELP,
@@ -37,9 +32,13 @@ import {
   parseInputShape,
   TRAINING_HELP,
 } from "./model_option.ts";
-import { readLimitsFile } from "./limits_file.ts";
+import { printer, reporter, terminalColumns } from "./output.ts";
 import { planLayers, plannedTable } from "./plan_model.ts";
-import type { CommandUnknownOpts } from "#cli-types";
+import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
+import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
+import { noteIgnored, readSuites } from "./suite_option.ts";
+import { readTuning, TUNING_HELP, tuningOf } from "./tuning_options.ts";
+import { gather, oneOf, pathOr, refuseOptions, refuseWords, wholeNumber } from "./values.ts";
 
 const EXAMPLES = `
 A plan needs no GPU. It keeps to the limits that every WebGPU device has, to those of a file (JSON with

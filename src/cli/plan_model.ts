@@ -1,11 +1,11 @@
-import { planTime } from "../algorithms/cost/plan_time.ts";
+import { planTime } from "../algorithms/cost/auto.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
 import { isRefusal } from "../algorithms/refusal.ts";
 import { benchGroups, productGroups } from "../bench/bench_plan.ts";
-import { occurrences } from "../problem/occurrences.ts";
 import type { ConvDType, ConvOutDType, Operation } from "../problem/conv_problem.ts";
-import { formatMilliseconds, formatShare } from "../report/format.ts";
+import { occurrences } from "../problem/occurrences.ts";
 import { caseLabel } from "../report/case_key.ts";
+import { formatMilliseconds, formatShare } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
 import type { Planning, Subject } from "../run/subject.ts";
 import type { Layout } from "../tensor/layout.ts";

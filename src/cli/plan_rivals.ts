@@ -1,13 +1,11 @@
-import { defined } from "../defined.ts";
+import { predictPlanMs, rivalName } from "../algorithms/cost/auto.ts";
 import { deviceOf } from "../algorithms/device/h200.ts";
-import { predictPlanMs } from "../algorithms/cost/choose.ts";
-import { rivalName } from "../algorithms/cost/plan_fastest.ts";
-import { type PlanMemory, planMemory } from "../algorithms/memory.ts";
-import type { Plan } from "../algorithms/plan.ts";
+import type { AlgorithmName, Plan } from "../algorithms/plan.ts";
 import { supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
 import { isRefusal } from "../algorithms/refusal.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
-import type { AlgorithmName } from "../algorithms/names.ts";
+import { type PlanMemory, planMemory } from "../algorithms/tensors.ts";
+import { defined } from "../defined.ts";
 import { variantTrait } from "../kernels/main_loop_variant.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
 import { textTable } from "../report/table.ts";

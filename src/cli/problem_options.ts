@@ -1,7 +1,16 @@
+import { Command } from "#cli-types";
+import { algorithmNames } from "../algorithms/registry.ts";
+import { type Balance, type MathChoice, MATHS } from "../algorithms/request.ts";
 import { defined } from "../defined.ts";
-import type { Balance } from "../algorithms/balance.ts";
-import { type MathChoice, MATHS } from "../algorithms/math.ts";
+import { InputTypeError } from "../errors.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
+import { ACTIVATIONS } from "../problem/epilogue.ts";
+import { FILL_KINDS } from "../tensor/fill.ts";
+import { FILE_FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
+import { AS_DTYPES, AS_HELP } from "./as_option.ts";
+import { DEVICE_MODEL_HELP, givenModel, parseDeviceModel } from "./device_model.ts";
+import { GROUPS } from "./help_groups.ts";
 import {
   commaList,
   oneOf,
@@ -15,16 +24,6 @@ import {
   WORKSPACE_HELP,
   type WorkspaceLimit,
 } from "./values.ts";
-import { algorithmNames } from "../algorithms/registry.ts";
-import { InputTypeError } from "../errors.ts";
-import { Command } from "#cli-types";
-import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
-import { ACTIVATIONS } from "../problem/epilogue.ts";
-import { FILE_FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
-import { FILL_KINDS } from "../tensor/fill.ts";
-import { GROUPS } from "./help_groups.ts";
-import { AS_DTYPES, AS_HELP } from "./as_option.ts";
-import { DEVICE_MODEL_HELP, givenModel, parseDeviceModel } from "./device_model.ts";
 import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
 
 /** `auto` and the algorithms it chooses from. */

@@ -1,6 +1,6 @@
+import { OUTDATED_TUNING } from "../algorithms/cost/auto.ts";
 import type { Plan } from "../algorithms/plan.ts";
-import { OUTDATED_TUNING } from "../algorithms/tuning.ts";
-import type { TuningTable } from "../algorithms/tuned_choice.ts";
+import type { TuningTable } from "../algorithms/request.ts";
 import {
   otherDevice,
   parseTuning,

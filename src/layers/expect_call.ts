@@ -1,5 +1,4 @@
-import { BALANCES } from "../algorithms/balance.ts";
-import { MATHS } from "../algorithms/math.ts";
+import { BALANCES, MATHS } from "../algorithms/request.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { expectObject, expectWord, said } from "../expect.ts";
 import { GpuDevice } from "../gpu/gpu_device.ts";

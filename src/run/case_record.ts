@@ -1,6 +1,6 @@
-import { defined } from "../defined.ts";
-import { planMemory } from "../algorithms/memory.ts";
 import type { Plan } from "../algorithms/plan.ts";
+import { planMemory } from "../algorithms/tensors.ts";
+import { defined } from "../defined.ts";
 import type {
   AccuracyRecord,
   CaseRecord,

@@ -1,9 +1,8 @@
-import { defined } from "../defined.ts";
 import { EMPTY_RESULT } from "../accuracy/mod.ts";
-import type { Balance } from "../algorithms/balance.ts";
 import type { Plan } from "../algorithms/plan.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
-import type { TuningTable } from "../algorithms/tuned_choice.ts";
+import type { Balance, TuningTable } from "../algorithms/request.ts";
+import { defined } from "../defined.ts";
 import type { CaseRecord, TimeRecord } from "../report/record.ts";
 import { dtypeBytes } from "../tensor/dtype.ts";
 import type { FillKind } from "../tensor/fill.ts";

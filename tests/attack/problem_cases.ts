@@ -1,5 +1,6 @@
 /** Random convolutions and products, drawn from a seed. */
-import type { AlgorithmName } from "../../src/algorithms/names.ts";
+import { Draw } from "./draw.ts";
+import type { AlgorithmName } from "../../src/algorithms/plan.ts";
 import { algorithmNames } from "../../src/algorithms/registry.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import type { SizeMode } from "../../src/kernels/module.ts";
@@ -25,7 +26,6 @@ import {
   type Layout,
   LAYOUTS,
 } from "../../src/tensor/layout.ts";
-import { Draw } from "./draw.ts";
 
 /** A convolution and how it is to be computed. */
 export interface ConvCase {

@@ -1,13 +1,13 @@
 /** Convolutions whose tiles beyond whole waves are split (stream-K), on the driver at hand, against the reference. */
 import assert from "#assert";
-import { softwareDevice } from "../../src/algorithms/device/h200.ts";
-import type { AlgorithmName } from "../../src/algorithms/names.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
+import { backend } from "./driver.ts";
+import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import type { AlgorithmName } from "../../src/algorithms/plan.ts";
+import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
-import { backend } from "./driver.ts";
 
 /** Sizes that fours divide, so that results leave in vectors, and sizes that nothing divides. */
 const EVEN = { batch: 4, inChannels: 40, outChannels: 72, inputSize: [8, 12], filterSize: [3, 3] };

@@ -1,20 +1,19 @@
 /** Convolutions of f16 tensors on the driver at hand, where it has them, against the FP64 reference. */
 import assert from "#assert";
 import fc from "fast-check";
-import type { AlgorithmName } from "../../src/algorithms/names.ts";
-import { supportedAlgorithms } from "../../src/algorithms/planner.ts";
-import { expectPlanned } from "../../src/algorithms/refusal.ts";
-import { algorithmNames, algorithmOf } from "../../src/algorithms/registry.ts";
-import { unsupported } from "../../src/algorithms/unsupported.ts";
-import { openDevice } from "../../src/gpu/device.ts";
-import { convProblem, FLOAT_DTYPES, OPERATIONS } from "../../src/problem/conv_problem.ts";
-import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
-import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
-import { convSubject } from "../../src/run/conv_subject.ts";
-import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
 import { backend, full } from "./driver.ts";
+import { unsupported } from "../../src/algorithms/cost/auto.ts";
+import { type AlgorithmName, DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
+import { supportedAlgorithms } from "../../src/algorithms/planner.ts";
+import { expectPlanned } from "../../src/algorithms/refusal.ts";
+import { algorithmNames, algorithmOf } from "../../src/algorithms/registry.ts";
+import { openDevice } from "../../src/gpu/device.ts";
+import { convProblem, FLOAT_DTYPES, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { convSubject } from "../../src/run/conv_subject.ts";
+import { LAYOUTS } from "../../src/tensor/layout.ts";
 
 /** Algorithms that the main loop's options do not reach. */
 const OWN_LOOPS: readonly AlgorithmName[] = ["direct", "winograd1d", "winograd2d", "winrs"];

@@ -1,28 +1,27 @@
 /** The transforms of im2win and im2col on the driver at hand, against what their definitions say. */
 import assert from "#assert";
 import fc from "fast-check";
-import { im2colGeometry } from "../../src/algorithms/im2col/geometry.ts";
-import { windowGeometry } from "../../src/algorithms/im2win/geometry.ts";
+import { randomAxes, spatialSizes } from "../random_axes.ts";
+import { backend, full } from "./driver.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { convSubject } from "../../src/run/conv_subject.ts";
-import { fillOperands } from "../../src/run/operands.ts";
+import { im2colGeometry, windowGeometry } from "../../src/algorithms/windows/geometry.ts";
 import { download, upload } from "../../src/gpu/buffers.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { createPlanBuffers, execute, preparePlan } from "../../src/gpu/execute.ts";
+import type { SizeMode } from "../../src/kernels/module.ts";
 import {
   type ConvProblem,
   convProblem,
   type ConvProblemInit,
   tensorShape,
 } from "../../src/problem/conv_problem.ts";
-import type { SizeMode } from "../../src/kernels/module.ts";
 import { printDescriptor } from "../../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { convSubject } from "../../src/run/conv_subject.ts";
+import { fillOperands } from "../../src/run/operands.ts";
 import { filterLayoutFor, type Layout, LAYOUTS, stridesInLayout } from "../../src/tensor/layout.ts";
 import { elementCount } from "../../src/tensor/tensor.ts";
-import { randomAxes, spatialSizes } from "../random_axes.ts";
-import { backend, full } from "./driver.ts";
 
 /** Runs the transform of a request's plan on one input and gives that and a workspace buffer, by name. */
 async function transformed(gpu: GpuDevice, request: PlanRequest, name: string) {

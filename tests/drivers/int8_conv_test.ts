@@ -2,8 +2,11 @@
 import assert from "#assert";
 import fc from "fast-check";
 import { H200_LIMITS, H200_UNITS } from "../../bench/h200_limits.ts";
-import type { AlgorithmName } from "../../src/algorithms/names.ts";
-import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
+import { checkedResult, convRequest } from "../checked_plan.ts";
+import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
+import { ONE_WORKGROUP } from "../support/one_workgroup.ts";
+import { backend, full } from "./driver.ts";
+import { type AlgorithmName, DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
@@ -17,10 +20,6 @@ import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
 import { runPlan } from "../../src/run/run_plan.ts";
 import type { HostOperands } from "../../src/run/subject.ts";
-import { checkedResult, convRequest } from "../checked_plan.ts";
-import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
-import { ONE_WORKGROUP } from "../support/one_workgroup.ts";
-import { backend, full } from "./driver.ts";
 
 /** Seeded operands; scales that leave all of int8's range, and reach both of its ends. */
 function operandsFor(request: PlanRequest): HostOperands {

@@ -1,12 +1,12 @@
 /** Random problems of one to three axes on the driver at hand, against the FP64 reference. */
 import assert from "#assert";
 import fc from "fast-check";
-import type { AlgorithmName } from "../../src/algorithms/names.ts";
+import { checkedResult, convRequest } from "../checked_plan.ts";
+import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
+import { backend, full } from "./driver.ts";
+import type { AlgorithmName } from "../../src/algorithms/plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { convResult } from "../../src/run/conv_subject.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
-import type { HostOperands } from "../../src/run/subject.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import {
   type ConvProblem,
@@ -18,11 +18,11 @@ import {
   tensorShape,
 } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { convResult } from "../../src/run/conv_subject.ts";
+import { runPlan } from "../../src/run/run_plan.ts";
+import type { HostOperands } from "../../src/run/subject.ts";
 import { fillTensor } from "../../src/tensor/fill.ts";
 import { filterLayoutFor, type Layout, LAYOUTS, shapeInLayout } from "../../src/tensor/layout.ts";
-import { checkedResult, convRequest } from "../checked_plan.ts";
-import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
-import { backend, full } from "./driver.ts";
 
 /** Problems whose filter fits, with every option of the definition. */
 const problems = randomSizes({

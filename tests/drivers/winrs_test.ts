@@ -1,20 +1,6 @@
 /** WinRS on the driver at hand: filters of every size, golden cases, forced pairs and segments, small devices. */
 import assert from "#assert";
 import fc from "fast-check";
-import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
-import { reduceAxes } from "../../src/algorithms/winrs/axes.ts";
-import { admissible, omegaName, OMEGAS } from "../../src/algorithms/winrs/omega.ts";
-import { configureAs } from "../../src/algorithms/winrs/configure.ts";
-import { parsePair } from "../../src/algorithms/winrs/pair.ts";
-import { planConfiguration } from "../../src/algorithms/winrs/plan.ts";
-import { gridSegments } from "../../src/algorithms/winrs/segments.ts";
-import { expectPlanned } from "../../src/algorithms/refusal.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
-import { convProblem } from "../../src/problem/conv_problem.ts";
-import { parseDescriptor } from "../../src/problem/descriptor.ts";
-import { convSubject } from "../../src/run/conv_subject.ts";
-import { fillOperands } from "../../src/run/operands.ts";
-import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkRun } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { runGolden } from "../golden_conv.ts";
@@ -28,6 +14,19 @@ import {
   winrsRequest,
 } from "../winrs_conv.ts";
 import { backend, full } from "./driver.ts";
+import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
+import { expectPlanned } from "../../src/algorithms/refusal.ts";
+import { configureAs } from "../../src/algorithms/winrs/configure.ts";
+import { admissible, omegaName, OMEGAS, reduceAxes } from "../../src/algorithms/winrs/omega.ts";
+import { parsePair } from "../../src/algorithms/winrs/pair.ts";
+import { planConfiguration } from "../../src/algorithms/winrs/plan.ts";
+import { gridSegments } from "../../src/algorithms/winrs/segments.ts";
+import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import { convProblem } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
+import { convSubject } from "../../src/run/conv_subject.ts";
+import { fillOperands } from "../../src/run/operands.ts";
+import { LAYOUTS } from "../../src/tensor/layout.ts";
 
 const open = (): Promise<GpuDevice> => openDevice({ backend });
 

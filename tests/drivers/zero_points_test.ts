@@ -1,18 +1,18 @@
 /** Integer convolutions of u8 operands and with zero points on the driver at hand: exactly what ONNX defines. */
 import assert from "#assert";
 import fc from "fast-check";
-import type { AlgorithmName } from "../../src/algorithms/names.ts";
+import { checkedResult, convRequest } from "../checked_plan.ts";
+import { randomAxes, randomSizes } from "../random_axes.ts";
+import { backend, full } from "./driver.ts";
+import type { AlgorithmName } from "../../src/algorithms/plan.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem, tensorShape } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { BYTE_RANGE, type IntegerOperands } from "../../src/problem/integer_operands.ts";
 import type { HostOperands } from "../../src/run/subject.ts";
-import { elementCount } from "../../src/tensor/tensor.ts";
 import { RandomWords } from "../../src/tensor/random.ts";
-import { checkedResult, convRequest } from "../checked_plan.ts";
-import { randomAxes, randomSizes } from "../random_axes.ts";
-import { backend, full } from "./driver.ts";
+import { elementCount } from "../../src/tensor/tensor.ts";
 
 /** All values of a byte, both ends among them more often. */
 function bytes(count: number, seed: number): Uint8Array<ArrayBuffer> {

@@ -1,21 +1,20 @@
 import assert from "#assert";
+import { H200_LIMITS } from "../../bench/h200_limits.ts";
+import { rankRivals, rivalName } from "../../src/algorithms/cost/auto.ts";
 import { H200 } from "../../src/algorithms/device/h200.ts";
 import type { DeviceModel } from "../../src/algorithms/device/model.ts";
-import { rankRivals } from "../../src/algorithms/cost/choose.ts";
-import { rivalName } from "../../src/algorithms/cost/plan_fastest.ts";
-import { H200_LIMITS } from "../../bench/h200_limits.ts";
-import { timeRecord } from "../../src/run/timing.ts";
-import type { PlanTime } from "../../src/run/time_plans.ts";
-import { RandomWords } from "../../src/tensor/random.ts";
-import { OPERATIONS } from "../../src/problem/conv_problem.ts";
-import { parseDescriptor } from "../../src/problem/descriptor.ts";
-import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
-import { filterLayoutFor } from "../../src/tensor/layout.ts";
 import { calibrate, steadied } from "../../src/bench/calibrate/calibrate.ts";
 import { figure, figurePaths, withFigure } from "../../src/bench/calibrate/fit.ts";
 import type { Measuring } from "../../src/bench/calibrate/measuring.ts";
 import { countMultiprocessors } from "../../src/bench/calibrate/multiprocessors.ts";
 import { calibrationProbes, type Probe } from "../../src/bench/calibrate/probes.ts";
+import { OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
+import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import type { PlanTime } from "../../src/run/time_plans.ts";
+import { timeRecord } from "../../src/run/timing.ts";
+import { filterLayoutFor } from "../../src/tensor/layout.ts";
+import { RandomWords } from "../../src/tensor/random.ts";
 
 /** A device that takes as long as a model predicts, and on each sample a share of `noise` more. */
 function fakeDevice(model: DeviceModel, noise = 0, seed = 1): Measuring {

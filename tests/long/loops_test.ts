@@ -1,16 +1,16 @@
+import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { planGemm } from "../../src/algorithms/gemm/plan.ts";
+import { longestLoops, MOST_ITERATIONS } from "../../src/algorithms/passes.ts";
+import { DEFAULT_LIMITS, type Pass, type Plan } from "../../src/algorithms/plan.ts";
+import { planConv } from "../../src/algorithms/planner.ts";
 import { algorithmNames } from "../../src/algorithms/registry.ts";
-import assert from "#assert";
+import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { UnsupportedError } from "../../src/errors.ts";
 import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { type GemmDType, gemmProblem } from "../../src/problem/gemm_problem.ts";
 import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
-import { softwareDevice } from "../../src/algorithms/device/h200.ts";
-import { planGemm } from "../../src/algorithms/gemm/plan.ts";
-import { longestLoops, MOST_ITERATIONS } from "../../src/algorithms/loops.ts";
-import { DEFAULT_LIMITS, type Pass, type Plan } from "../../src/algorithms/plan.ts";
-import { planConv } from "../../src/algorithms/planner.ts";
-import type { PlanRequest } from "../../src/algorithms/request.ts";
+import assert from "#assert";
 
 /** Lavapipe's, of two cores. */
 const LIMITS = {

@@ -7,7 +7,6 @@ import {
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import type { SizeMode } from "../../kernels/module.ts";
-import { expectRequest } from "../request.ts";
 import {
   type ConvProblem,
   convProblem,
@@ -18,11 +17,11 @@ import { type Layout, LAYOUTS } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { deviceOf } from "../device/h200.ts";
 import { type DeviceModel, moveTime, passTime } from "../device/model.ts";
-import { refuseLongLoops } from "../loops.ts";
-import { pass, reducePass, refuseBindings } from "../passes.ts";
+import { pass, reducePass, runnable } from "../passes.ts";
 import type { DeviceLimits, Plan } from "../plan.ts";
-import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
-import { BufferList } from "../tensors.ts";
+import { expectPlanned, type Planned, refusal } from "../refusal.ts";
+import { expectRequest } from "../request.ts";
+import { BufferList, flatRow } from "../tensors.ts";
 
 /** Workgroups that a multiprocessor should have, to hide its loads. */
 const WORKGROUPS = 8;
@@ -120,26 +119,24 @@ export function tryPlanBiasGradient(given: BiasGradientRequest): Planned<Plan> {
   const types = elementsOf(request);
   const whole = channelSumsShape(request);
   const { channels } = whole;
-  const shape = { ...whole, segments: segmentsOf(whole, device) };
-  const { segments } = shape;
+  const segments = segmentsOf(whole, device);
+  const shape = { ...whole, segments };
+  const buffers = new BufferList(limits, mode);
   const elements = whole.outer * channels * whole.inner;
-  const buffers = new BufferList(limits);
   const output = buffers.add("output", "output", elements, types.storage);
   const bias = buffers.add("bias", "bias", channels, biasOf(types));
   const sums = segments === 1
     ? bias
-    : buffers.add("partial sums", "workspace", segments * channels, "f32");
-  const splits = { output: buffers.split(output), sums: buffers.split(sums) };
+    : buffers.workspace("partial sums", segments * channels, "f32");
   const stored = segments === 1 ? biasOf(types) : "f32";
-  const kernel = channelSumsKernel(shape, mode, splits, types.storage, stored);
-  const passes = [
-    pass(kernel, buffers, { output, sums }, limits),
-  ];
+  const places = { output, sums };
+  const kernel = channelSumsKernel(shape, mode, buffers.splits(places), types.storage, stored);
+  const passes = [pass(kernel, buffers, places)];
   if (segments > 1) {
-    const rows = { rows: 1, rowStride: channels, columns: channels, columnStride: 1 };
-    const places = { partials: sums, result: bias };
-    const reduce = { elements: channels, splits: segments, ...rows };
-    passes.push(reducePass(reduce, mode, NO_STEPS, buffers, places, limits, biasOf(types)));
+    const between = { partials: sums, result: bias };
+    passes.push(
+      reducePass(flatRow(channels, segments), NO_STEPS, buffers, between, biasOf(types)),
+    );
   }
   const plan = buffers.plan({
     kernel: canonicalName(kernel.kernel),
@@ -153,7 +150,5 @@ export function tryPlanBiasGradient(given: BiasGradientRequest): Planned<Plan> {
     arithmetic: {},
     notes: [`${segments} workgroups share the places of a channel`],
   });
-  if (isRefusal(plan)) return plan;
-  return refuseBindings(plan, limits) ?? (device.software ? refuseLongLoops(plan) : undefined) ??
-    plan;
+  return runnable(plan, request);
 }

@@ -1,18 +1,16 @@
 import assert from "#assert";
+import { scaledModel } from "../../../tests/support/scaled_model.ts";
 import { type ConvProblem, type Operation, OPERATIONS } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
 import { H200 } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
-import { scaledModel } from "../../../tests/support/scaled_model.ts";
-import { DEFAULT_LIMITS } from "../plan.ts";
+import { DEFAULT_LIMITS, type Rival } from "../plan.ts";
 import { expectPlanned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { allowedAmplification } from "./accuracy.ts";
-import { predictMs, predictPlanMs, rankRivals, requestFor } from "./choose.ts";
-import type { Rival } from "../rival.ts";
-import { rivalName } from "./plan_fastest.ts";
+import { predictMs, predictPlanMs, rankRivals, requestFor, rivalName } from "./auto.ts";
 
 const LIMITS = {
   ...DEFAULT_LIMITS,

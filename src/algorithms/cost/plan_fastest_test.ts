@@ -9,7 +9,7 @@ import { DEFAULT_LIMITS, type DeviceLimits } from "../plan.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { expectPlanned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { planFastest } from "./plan_fastest.ts";
+import { planFastest } from "./auto.ts";
 
 function request(problem: ConvProblem, more: Partial<PlanRequest> = {}): PlanRequest {
   const layout = more.layout ?? "nchw";

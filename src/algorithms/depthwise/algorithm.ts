@@ -1,9 +1,303 @@
-import { FLOAT_DTYPES } from "../../problem/conv_problem.ts";
+import { sumOf } from "../../elements/elements.ts";
+import type { Scalar } from "../../elements/scalar.ts";
+import { depthwiseChain, depthwiseKernel } from "../../kernels/depthwise/convolve.ts";
+import { depthwiseFilterChains, depthwiseFilterKernel } from "../../kernels/depthwise/gradient.ts";
+import {
+  channelVectors,
+  type DepthwiseGroup,
+  depthwiseRounds,
+  imageWidth,
+  otherAxes,
+  placeThreads,
+  runProducts,
+} from "../../kernels/depthwise/shape.ts";
+import { NO_STEPS } from "../../kernels/epilogue.ts";
+import { canonicalName } from "../../kernels/kernel.ts";
+import type { SizeMode } from "../../kernels/module.ts";
+import type { PackShape } from "../../kernels/pack.ts";
+import {
+  directFlops,
+  FLOAT_DTYPES,
+  operandTensors,
+  resultTensor,
+  tensorBytes,
+} from "../../problem/conv_problem.ts";
+import { elementCount } from "../../tensor/tensor.ts";
 import type { Algorithm } from "../algorithm.ts";
+import { packedFilter } from "../conv_product.ts";
+import { deviceOf } from "../device/h200.ts";
+import { moveTime, passTime, productTime } from "../device/model.ts";
+import { groupOf, stridesOf } from "../geometry.ts";
+import { convEpilogue, pass, reducePass } from "../passes.ts";
+import type { Plan } from "../plan.ts";
+import type { Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { groupOf, SMALL_GROUP } from "./geometry.ts";
-import { planDepthwise } from "./plan.ts";
-import { depthwiseTime } from "./price.ts";
+import {
+  flatRow,
+  operandBytes,
+  partialBytes,
+  problemBuffers,
+  reduceShape,
+  resultBytes,
+  resultElements,
+} from "../tensors.ts";
+import {
+  depthwiseFilterShape,
+  depthwiseVector,
+  gradientSlowness,
+  RUN,
+  SMALL_GROUP,
+} from "./geometry.ts";
+import { depthwiseShape, packsFilter } from "./results.ts";
+
+/** Plans one filter a channel, small groups, or results of few channels. */
+function planDepthwise(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+  return request.problem.op === "bwd-filter"
+    ? planGradient(request, mode)
+    : planResults(request, mode);
+}
+
+/** Forward and backward-data: one kernel, one that orders long filters, and one that sums segments. */
+function planResults(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+  const { problem } = request;
+  const shape = depthwiseShape(request, mode);
+  const tensors = problemBuffers(request, mode);
+  const { buffers, tensor, bias, elements: types } = tensors;
+  const { packed: filter, passes: pack } = packsFilter(request)
+    ? packedFilter(packShape(request), tensors)
+    : { packed: tensor.filter, passes: [] };
+  const [source] = operandTensors(problem.op);
+  const result = resultTensor(problem.op);
+  const { segments } = shape;
+  const elements = resultElements(problem);
+  const partials = segments > 1
+    ? buffers.workspace("partial results", segments * elements, sumOf(types))
+    : tensor[result];
+  const epilogue = convEpilogue(request);
+  const splits = buffers.splits({ source: tensor[source], filter, result: partials });
+  const kernel = depthwiseKernel(shape, segments > 1 ? NO_STEPS : epilogue, splits);
+  const multiplications = directFlops(problem) / 2;
+  const places = { ...tensor, filter, bias, [result]: partials };
+  const main = pass(kernel, buffers, places, multiplications);
+  const between = { partials, result: tensor[result], bias };
+  const sum = segments === 1
+    ? []
+    : [reducePass(reduceShape(request, segments), epilogue, buffers, between, types.result)];
+  const inSegment = depthwiseChain(shape);
+  return buffers.plan({
+    kernel: canonicalName(kernel.kernel),
+    algorithm: "depthwise",
+    passes: elements === 0 ? [] : [...pack, main, ...sum],
+    multiplications,
+    arithmetic: {
+      inner: "taps",
+      ...(segments * shape.sharing === 1 ? {} : { chain: inSegment, segment: inSegment }),
+    },
+    notes: [
+      `${groupsText(shape)}, a thread makes ${shape.results} ${
+        shape.results === 1 ? "result" : "results"
+      }` +
+      (shape.own > 1 ? ` of each of ${shape.own} channels` : "") +
+      (shape.vector === "none" || shape.vector === "sources" ? "" : ` of four ${shape.vector}`) +
+      (shape.sharing === 1 ? "" : `, ${shape.sharing} threads share what it sums`) +
+      (segments === 1 ? "" : `, ${segments} segments of the channels that it sums`),
+    ],
+  });
+}
+
+/** Backward-filter: sums of segments, and one or two passes that add them up. */
+function planGradient(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+  const { problem } = request;
+  const { shape, grouped } = depthwiseFilterShape(request, mode);
+  const { segments, taps, walkers } = shape;
+  const { buffers, tensor, elements: types } = problemBuffers(request, mode);
+  const elements = resultElements(problem);
+  const sum = sumOf(types);
+  const partials = segments > 1
+    ? buffers.workspace("partial results", segments * elements, sum)
+    : tensor.filter;
+  const { input, output } = tensor;
+  const places = { input, output, filter: partials };
+  const kernel = depthwiseFilterKernel(shape, buffers.splits(places));
+  const multiplications = directFlops(problem) / 2;
+  const passes = [pass(kernel, buffers, places, multiplications)];
+  const reduce = (partials: number, splits: number, parts: number, result: number, of: Scalar) =>
+    reducePass(flatRow(parts * elements, splits), NO_STEPS, buffers, { partials, result }, of);
+  if (grouped > 1) {
+    const sums = buffers.workspace("sums of segments", grouped * elements, sum);
+    passes.push(reduce(partials, segments / grouped, grouped, sums, sum));
+    passes.push(reduce(sums, grouped, 1, tensor.filter, types.result));
+  } else if (segments > 1) {
+    passes.push(reduce(partials, segments, 1, tensor.filter, types.result));
+  }
+  return buffers.plan({
+    kernel: canonicalName(kernel.kernel),
+    algorithm: "depthwise",
+    passes: elements === 0 ? [] : passes,
+    multiplications,
+    arithmetic: depthwiseFilterChains(shape),
+    notes: [
+      `${groupsText(shape)}, a thread sums ${taps.run * taps.others} taps` +
+      (shape.vector === "none" ? "" : ` of four ${shape.vector}`) +
+      `, a workgroup ${walkers} threads, ${segments} segments of the places`,
+    ],
+  });
+}
+
+/** What the groups are, for notes. */
+function groupsText({ group: { inputs, outputs } }: { readonly group: DepthwiseGroup }): string {
+  return inputs === 1 ? "one filter a channel" : `${inputs} to ${outputs} channels a group`;
+}
+
+/** The filter as [taps][channels], or where a load brings four sources as [taps][channels that are not summed][sources]. */
+function packShape(request: PlanRequest): PackShape {
+  const { problem } = request;
+  const taps = elementCount(problem.filterSize);
+  const [output, input, ...axes] = stridesOf(request, "filter") as [number, number];
+  const sides = [[problem.outChannels, output], [groupOf(request).inputs, input]] as const;
+  const turned = depthwiseVector(request).vector === "sources" && problem.op === "fwd";
+  const [[rows, rowStride], [channels, channelStride]] = turned ? [sides[1], sides[0]] : sides;
+  return {
+    groups: 1,
+    rows,
+    paddedRows: rows,
+    channels,
+    paddedChannels: channels,
+    taps,
+    depth: taps * channels,
+    groupStride: 0,
+    rowStride,
+    channelStride: channels === 1 ? 0 : channelStride,
+    tapStride: axes.at(-1)!,
+  };
+}
+
+/**
+ * Microseconds of one filter a channel, small groups or few channels: tensors once through memory, or products; passes
+ * beside it are short.
+ */
+export function depthwiseTime(request: PlanRequest): number {
+  const device = deviceOf(request);
+  const { problem } = request;
+  const { products, rate, passes, partials, loading = 0 } = problem.op === "bwd-filter"
+    ? gradientWork(request)
+    : resultsWork(request);
+  const bytes = tensorBytes(problem, operandBytes(request), resultBytes(request)) + 2 * partials;
+  const product = Math.max(loading, productTime(products, rate));
+  const movement = moveTime(bytes, device.rates.stream);
+  return passTime(product, movement, device) + passes * device.times.dispatch;
+}
+
+/**
+ * A kernel's products, what it reaches in TFLOP/s, short passes beside it, bytes of its partial results, and microseconds of
+ * loads that lie apart.
+ */
+interface Work {
+  readonly products: number;
+  readonly rate: number;
+  readonly passes: number;
+  readonly partials: number;
+  readonly loading?: number;
+}
+
+/** Bytes of what so many segments leave; none of one. */
+function partialsOf(request: PlanRequest, segments: number): number {
+  return segments === 1 ? 0 : segments * partialBytes(request) * resultElements(request.problem);
+}
+
+/** Whether every group is one filter of one channel. */
+function isSingle(request: PlanRequest): boolean {
+  const { inputs, outputs } = groupOf(request);
+  return inputs * outputs === 1;
+}
+
+/** The rate of `taps` that a load is worth. */
+function tapsRate(request: PlanRequest, which: "depthwise" | "depthwiseGradient", taps: number) {
+  const { rates, shares } = deviceOf(request);
+  const side = request.layout === "nhwc" ? "along" : "across";
+  return taps / (taps + shares.depthwiseTaps) * rates[which][side];
+}
+
+/** Share of f32's rate that groups of several input channels reach: halves are converted, and take as many loads. */
+function halfShare(request: PlanRequest): number {
+  const several = groupOf(request).inputs > 1;
+  return request.dtype === "f16" && several ? deviceOf(request).shares.halfGroups : 1;
+}
+
+/**
+ * What a thread does beside its rounds, in products: it finds its places, tests which there are, and stores; brings its part of a
+ * filter to workgroup memory; and passes each of its sums through that, where threads share a run.
+ */
+const BESIDE = { thread: 20, staging: 20, sharing: 4 };
+
+/** Forward and backward-data. */
+function resultsWork(request: PlanRequest): Work {
+  const shape = depthwiseShape(request, "uniform");
+  const { segments, own, vector, filter, lanes, sharing } = shape;
+  const partials = partialsOf(request, segments);
+  const passes = (packsFilter(request) ? 1 : 0) + (segments > 1 ? 1 : 0);
+  if (isSingle(request)) {
+    const rate = tapsRate(request, "depthwise", shape.axes[shape.run]!.taps);
+    return { products: directFlops(request.problem) / 2, rate, passes, partials };
+  }
+  const { rates, shares, multiprocessors } = deviceOf(request);
+  const met = runProducts(shape);
+  const places = new Set(met.map(({ place }) => place)).size;
+  const taps = new Set(met.map(({ tap }) => tap)).size * own;
+  const four = vector === "sources" && !filter.vector ? 4 : 1;
+  // Images of a vector are places of their own, and share taps.
+  const images = imageWidth(shape);
+  const { sources, hits, products } = depthwiseRounds(shape);
+  const loads = (images * places + four * taps) / (images * products);
+  const threads = placeThreads(shape) * (lanes > 0 ? channelVectors(shape) : 1) * sharing;
+  const warps = Math.max(1, threads) / 32 / multiprocessors;
+  const share = warps / (warps + shares.fewWarps) / (1 + shares.fewLoad * loads);
+  // Neighbouring places of a strided input's gradient meet the same ones of the output's.
+  const shared = request.problem.op === "fwd"
+    ? 1
+    : otherAxes(shape).reduce((all, d) => all * shape.axes[d]!.stride, 1);
+  // Places of a warp lie a pixel apart: the more warps that run at once, the fewer lines stay until their other channels are
+  // wanted. Short runs have fewer lines, and so have those that others share.
+  const lines = Math.min(warps, shares.fewApart) * Math.min(1, places / RUN) / shared;
+  const apart = shares.fewSources * shares.fewApart / lines * rates.stream *
+    (lanes > 1 ? shares.fewNeighbours : 1);
+  const rounds = threads / segments * sources * hits;
+  const half = halfShare(request);
+  const beside = BESIDE.thread + (filter.staged ? BESIDE.staging : 0) +
+    (sharing > 1 ? BESIDE.sharing * shape.results * own : 0);
+  return {
+    // With those of taps that a stride leaves out.
+    products: rounds * products * images + beside * threads,
+    rate: half * share * rates.few,
+    passes,
+    partials,
+    ...(vector === "sources" && sharing === 1
+      ? { loading: moveTime(4 * operandBytes(request) * rounds * places / shared, half * apart) }
+      : {}),
+  };
+}
+
+/** Backward-filter. */
+function gradientWork(request: PlanRequest): Work {
+  const { shape, grouped } = depthwiseFilterShape(request, "constant");
+  const { segments, axes, run, places } = shape;
+  const passes = segments === 1 ? 0 : grouped === 1 ? 1 : 2;
+  const products = directFlops(request.problem) / 2;
+  if (isSingle(request)) {
+    return {
+      products,
+      rate: tapsRate(request, "depthwiseGradient", axes[run]!.taps),
+      passes,
+      partials: 0,
+    };
+  }
+  const partials = partialsOf(request, segments);
+  // Fewer channels than a warp has lanes: the rest of it walks other places.
+  const apart = shape.lanesInner ? Math.max(1, 32 / shape.lanes) : 1;
+  const rate = halfShare(request) * deviceOf(request).rates.fewGradient /
+    gradientSlowness(request, axes[run]!, places, shape, apart);
+  return { products, rate, passes, partials };
+}
 
 /** Squares of strides are counted in 32 bits. */
 const MOST_STRIDE = 65_535;

@@ -1,7 +1,7 @@
 import assert from "#assert";
-import { parseDescriptor } from "../../problem/descriptor.ts";
 import { request } from "../../../tests/plan_request.ts";
-import { depthwiseTime } from "./price.ts";
+import { parseDescriptor } from "../../problem/descriptor.ts";
+import { depthwiseTime } from "./algorithm.ts";
 
 Deno.test("depthwiseTime() counts the products of each image of a vector", () => {
   for (

@@ -13,6 +13,7 @@ import { operandTensors, resultTensor, tensorShape } from "../../problem/conv_pr
 import { stridesInLayout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { deviceOf } from "../device/h200.ts";
+import { groupOf, stridesOf } from "../geometry.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
 import { operandBytes, partialBytes, resultElements } from "../tensors.ts";
 import {
@@ -20,7 +21,6 @@ import {
   depthwiseStrides,
   depthwiseVector,
   filterBytes,
-  groupOf,
   lanesOf,
   loadsFours,
   mostResults,
@@ -76,7 +76,7 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
   const op = problem.op === "fwd" ? "fwd" : "bwd-data";
   const { vector, width } = depthwiseVector(request);
   const source = depthwiseStrides(request, operandTensors(op)[0], width);
-  const three = depthwiseAxes(problem, source, op === "bwd-data");
+  const three = depthwiseAxes(problem, source, op === "fwd" ? "forward" : "backward");
   const group = groupOf(request);
   const channelsOfGroup = op === "fwd" ? group.outputs : group.inputs;
   const alongRow = runAxis(request, three);
@@ -205,15 +205,11 @@ export function packsFilter(request: PlanRequest): boolean {
     return sharingOf(request) > 1 && !loadsFours(request);
   }
   if (groupOf(request).inputs > 1) return false;
-  const [channel] = stridesInLayout(tensorShape(problem, "filter"), request.filterLayout);
+  const [channel] = stridesOf(request, "filter");
   if (channel === 1) return false;
   const channels = problem.op === "fwd" ? problem.outChannels : problem.inChannels;
   const { width } = depthwiseVector(request);
-  const bytes = stagedBytes(
-    elementCount(problem.filterSize),
-    lanesOf(request, channels),
-    width,
-  );
+  const bytes = stagedBytes(elementCount(problem.filterSize), lanesOf(request, channels), width);
   const several = problem.op === "bwd-data" && problem.outChannels > problem.groups;
   const most = Math.min(STAGED_BYTES, request.limits.maxComputeWorkgroupStorageSize);
   return several || bytes > most;
@@ -239,10 +235,7 @@ function filterAccess(
   width: 1 | 4,
 ): DepthwiseShape["filter"] {
   const { problem } = request;
-  const [channel, input, ...axes] = stridesInLayout(
-    tensorShape(problem, "filter"),
-    request.filterLayout,
-  );
+  const [channel, input, ...axes] = stridesOf(request, "filter");
   const grouped = groupOf(request).inputs > 1;
   if (depthwiseVector(request).vector === "sources") {
     if (packsFilter(request)) return packedFours(request);

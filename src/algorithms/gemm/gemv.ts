@@ -1,6 +1,7 @@
 import { depthOfValue, type Elements, elementsOf, sumOf } from "../../elements/elements.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
+import { gemvKernel } from "../../kernels/gemv/kernel.ts";
 import {
   gemvBlocks,
   gemvChains,
@@ -8,14 +9,15 @@ import {
   gemvMultiplications,
   type GemvShape,
   type GemvThreads,
+  gemvTile,
   gemvWorkgroups,
 } from "../../kernels/gemv/shape.ts";
-import { gemvKernel } from "../../kernels/gemv/kernel.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { GEMV } from "../../kernels/policy.ts";
-import type { GemmProblem } from "../../problem/gemm_problem.ts";
+import type { GemmProblem, GemmTensor } from "../../problem/gemm_problem.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { refuseBalance } from "../cut.ts";
+import { FEWER_SPLITS } from "../cut_note.ts";
 import { deviceOf } from "../device/h200.ts";
 import {
   type DeviceModel,
@@ -25,14 +27,11 @@ import {
   passTime,
   productTime,
 } from "../device/model.ts";
-import { MOST_ITERATIONS, refuseLongLoops } from "../loops.ts";
-import { pass, reducePass, refuseBindings } from "../passes.ts";
+import { MOST_ITERATIONS, pass, reducePass, runnable } from "../passes.ts";
 import type { DeviceLimits, Plan } from "../plan.ts";
-import { isRefusal, type Planned, type Refusal, refusal } from "../refusal.ts";
-import { gemmEpilogue } from "./epilogue.ts";
-import { gemvNotes } from "./gemv_note.ts";
+import { type Planned, type Refusal, refusal } from "../refusal.ts";
+import { gemmBuffers, gemmEpilogue, gemmReduction } from "./operands.ts";
 import type { GemmRequest } from "./request.ts";
-import { gemmBuffers } from "./tensors.ts";
 
 /** Vectors at most: the main loop's tiles have rows or columns for more. */
 const MOST_VECTORS = 16;
@@ -54,7 +53,7 @@ const WIDTHS = [16, 8, 4];
 const SHORT_ROW = 64;
 
 /** A product before it is dealt to threads. */
-export type GemvProduct = Omit<GemvShape, "splits" | "threads">;
+type GemvProduct = Omit<GemvShape, "splits" | "threads">;
 
 /** A product that is dealt to threads, and what it should take. */
 export interface Gemv {
@@ -278,31 +277,28 @@ function refuseLoads(shape: GemvShape): Refusal | undefined {
 /** Plans a matrix times a few vectors, dealt to threads as it is said. */
 export function planGemv(request: GemmRequest, shape: GemvShape): Planned<Plan> {
   const { problem, limits, sizes: mode = "constant" } = request;
-  const device = deviceOf(request);
   const types = elementsOf(request);
   const { m, n, batch } = problem;
   const elements = batch * m * n;
-  const { splits } = shape;
-  const { buffers, place } = gemmBuffers(problem, types, limits);
+  const { splits: count } = shape;
+  const { buffers, place } = gemmBuffers(problem, types, limits, mode);
   buffers.refuse(refuseLoads(shape));
-  const result = place.output!;
+  const { a, b, output: result } = place as Record<GemmTensor, number>;
   const epilogue = gemmEpilogue(problem, types, buffers, place);
-  const partials = splits === 1
+  const partials = count === 1
     ? undefined
-    : buffers.add("partial results", "workspace", splits * elements, sumOf(types));
+    : buffers.workspace("partial results", count * elements, sumOf(types));
   const target = partials ?? result;
-  const kernel = gemvKernel(shape, mode, types, partials === undefined ? epilogue : NO_STEPS, {
-    a: buffers.split(place.a!),
-    b: buffers.split(place.b!),
-    result: buffers.split(target),
-  });
+  const splits = buffers.splits({ a, b, result: target });
+  const ending = partials === undefined ? epilogue : NO_STEPS;
+  const kernel = gemvKernel(shape, mode, types, ending, splits);
   const multiplications = gemvMultiplications(shape);
   const bound = { ...place, result: target };
-  const passes = [pass(kernel, buffers, bound, limits, multiplications)];
+  const passes = [pass(kernel, buffers, bound, multiplications)];
   if (partials !== undefined) {
-    const reduce = { elements, splits, rows: m, rowStride: n, columns: n, columnStride: 1 };
     const places = { ...place, partials, result };
-    passes.push(reducePass(reduce, mode, epilogue, buffers, places, limits, types.result));
+    const reduce = gemmReduction(problem, count);
+    passes.push(reducePass(reduce, epilogue, buffers, places, types.result));
   }
   const plan = buffers.plan({
     kernel: canonicalName(kernel.kernel),
@@ -312,7 +308,30 @@ export function planGemv(request: GemmRequest, shape: GemvShape): Planned<Plan> 
     arithmetic: gemvArithmetic(shape, types),
     notes: gemvNotes(shape, request),
   });
-  if (isRefusal(plan)) return plan;
-  return refuseBindings(plan, limits) ?? (device.software ? refuseLongLoops(plan) : undefined) ??
-    plan;
+  return runnable(plan, request);
+}
+
+/** How a matrix times vectors is dealt to threads, for a plan's notes, and whether its depth has fewer splits than were asked for. */
+function gemvNotes(
+  shape: GemvShape,
+  { splits: asked = 1 }: { readonly splits?: number },
+): string[] {
+  const { side, vectors, matrix, splits, threads } = shape;
+  const { lanes, groups } = threads;
+  const { width } = gemvLoads(shape);
+  const places = gemvTile(threads) * width;
+  const several = vectors > 1 ? "s" : "";
+  const [vector, place] = side === "rows" ? ["row", "column"] : ["column", "row"];
+  return [
+    `policy gemv: ${vectors} ${vector}${several} times a matrix that lies ${
+      matrix === "depth" ? "along" : "across"
+    } the depth, ${gemvWorkgroups(shape)} workgroups of ${
+      lanes * groups
+    } threads and ${places} ${place}${places > 1 ? "s" : ""}, ${lanes} threads each; ${
+      splits === 1 ? "no split of the depth" : `the depth split in ${splits}`
+    }`,
+    ...(splits >= asked ? [] : [
+      `${FEWER_SPLITS}: ${splits} of ${asked}, the depth has no more or the workspace no room`,
+    ]),
+  ];
 }

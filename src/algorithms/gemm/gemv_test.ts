@@ -12,7 +12,7 @@ import {
 } from "../../problem/gemm_problem.ts";
 import { H200, softwareDevice } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
-import { longestLoops, MOST_ITERATIONS } from "../loops.ts";
+import { longestLoops, MOST_ITERATIONS } from "../passes.ts";
 import { expectPlanned, isRefusal } from "../refusal.ts";
 import { chooseGemm } from "./choose.ts";
 import { chooseGemv, gemvArithmetic, gemvProduct, gemvThreads, gemvTime } from "./gemv.ts";

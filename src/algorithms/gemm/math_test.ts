@@ -1,13 +1,13 @@
 import assert from "#assert";
 import { H200_LIMITS as limits, H200_UNITS as matrixUnits } from "../../../bench/h200_limits.ts";
+import { parseDescriptor } from "../../problem/descriptor.ts";
+import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { gemmProblem } from "../../problem/gemm_problem.ts";
 import { H200 } from "../device/h200.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { tryPlanConv } from "../planner.ts";
-import { parseDescriptor } from "../../problem/descriptor.ts";
-import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { expectPlanned, isRefusal } from "../refusal.ts";
-import { cutGemm } from "./cut.ts";
+import { cutGemm } from "./choose.ts";
 import { tryPlanGemm } from "./plan.ts";
 import type { GemmRequest } from "./request.ts";
 

@@ -1,17 +1,109 @@
+import { depthOfValue, type Elements, sumOf } from "../../elements/elements.ts";
+import {
+  activationStep,
+  addTensorStep,
+  biasStep,
+  type EpilogueFactory,
+  scaleStep,
+} from "../../kernels/epilogue.ts";
 import { matrixVector } from "../../kernels/loaders/matrix.ts";
-import type { SizeMode } from "../../kernels/module.ts";
-import { packBytesKernel, packStridedKernel } from "../../kernels/pack.ts";
-import { paddedSteps } from "../../kernels/tile_scheduler.ts";
 import { type UnitChain, unitDepth } from "../../kernels/matrix_units.ts";
+import type { ModuleBuilder, SizeMode } from "../../kernels/module.ts";
+import type { OutputMap } from "../../kernels/output.ts";
+import { packBytesKernel, packStridedKernel } from "../../kernels/pack.ts";
 import type { MatrixTile, TilePolicy } from "../../kernels/policy.ts";
+import type { ReduceShape } from "../../kernels/reduce.ts";
 import { halvesDepth } from "../../kernels/split_halves.ts";
-import type { GemmProblem } from "../../problem/gemm_problem.ts";
+import { paddedSteps } from "../../kernels/tile_scheduler.ts";
+import {
+  gemmOperands,
+  type GemmProblem,
+  gemmShape,
+  type GemmTensor,
+} from "../../problem/gemm_problem.ts";
+import { elementCount } from "../../tensor/tensor.ts";
 import { type DeviceModel, policyShare } from "../device/model.ts";
+import { ceilTo } from "../geometry.ts";
 import { depthShare } from "../loop_cost.ts";
 import { pass } from "../passes.ts";
 import type { DeviceLimits, Pass } from "../plan.ts";
-import type { BufferList } from "../tensors.ts";
-import { depthOfValue, type Elements } from "../../elements/elements.ts";
+import { BufferList } from "../tensors.ts";
+
+/** A product's tensors as the first buffers of a plan, the result last. */
+export function gemmBuffers(
+  problem: GemmProblem,
+  types: Elements,
+  limits: DeviceLimits,
+  mode: SizeMode,
+): { buffers: BufferList; place: Partial<Record<GemmTensor, number>> } {
+  const buffers = new BufferList(limits, mode);
+  const place: Partial<Record<GemmTensor, number>> = {};
+  for (const which of [...gemmOperands(problem), "output"] as const) {
+    const count = elementCount(gemmShape(problem, which));
+    place[which] = which === "a" || which === "b"
+      ? buffers.add(which, which, Math.ceil(count / depthOfValue(types)), types.storage)
+      : buffers.add(which, which, count, types.result);
+  }
+  return { buffers, place };
+}
+
+/** Where a product's results lie: row by row, a matrix of the batch after the other, and so each of several splits. */
+export function resultMap(
+  module: ModuleBuilder,
+  { m, n, batch }: GemmProblem,
+  vector: OutputMap["vector"],
+  splits = 1,
+): OutputMap {
+  const columns = module.size("n", n);
+  return {
+    rows: module.size("m", m),
+    columns,
+    rowStride: columns,
+    period: columns,
+    outerStride: module.size("zero", 0),
+    innerStride: module.size("one", 1),
+    base: `group * ${module.size("out_batch", m * n)}${
+      splits === 1 ? "" : ` + split * ${module.size("out_split", batch * m * n)}`
+    }`,
+    vector,
+  };
+}
+
+/** How partial results of so many splits lie. */
+export function gemmReduction({ m, n, batch }: GemmProblem, splits: number): ReduceShape {
+  return { elements: batch * m * n, splits, rows: m, rowStride: n, columns: n, columnStride: 1 };
+}
+
+/** α, then β·C, then bias, then the activation, then the residual. */
+export function gemmEpilogue(
+  problem: GemmProblem,
+  elements: Elements,
+  buffers: BufferList,
+  place: Partial<Record<GemmTensor, number>>,
+): EpilogueFactory {
+  const { result } = elements;
+  const sum = sumOf(elements);
+  return (module, width, rowIndex) => {
+    const tensor = (name: "c" | "residual") =>
+      module.tensor(name, "read", width, buffers.split(place[name]!), result);
+    const { alpha, beta, bias, activation, residual } = problem;
+    return [
+      ...(alpha === 1 ? [] : [scaleStep("alpha", alpha, sum)]),
+      ...(beta === 0 ? [] : [addTensorStep("beta", tensor("c"), beta)]),
+      ...(bias === "none" ? [] : [
+        biasStep(
+          module,
+          bias === "row" ? "rows" : "columns",
+          buffers.split(place.bias!),
+          bias === "row" ? rowIndex : undefined,
+          result,
+        ),
+      ]),
+      ...(activation === "none" ? [] : [activationStep(activation, sum)]),
+      ...(residual ? [addTensorStep("residual", tensor("residual"), 1)] : []),
+    ];
+  };
+}
 
 /** How an operand lies in memory, in values of `Elements.storage`. */
 export interface OperandShape {
@@ -100,11 +192,7 @@ export function packedSize(
   policy: TilePolicy,
   side: "rows" | "columns",
 ): { places: number; depth: number } {
-  const extent = policy[side];
-  return {
-    places: Math.ceil(places / extent) * extent,
-    depth: Math.ceil(depth / policy.depth) * policy.depth,
-  };
+  return { places: ceilTo(places, policy[side]), depth: ceilTo(depth, policy.depth) };
 }
 
 /**
@@ -178,8 +266,6 @@ export function packOperandPass(
   policy: TilePolicy,
   padded: { places: number; depth: number },
   { storage }: Elements,
-  mode: SizeMode,
-  limits: DeviceLimits,
   buffers: BufferList,
   at: { unpacked: number; packed: number },
 ): Pass {
@@ -196,8 +282,8 @@ export function packOperandPass(
       paddedPlaces: padded.places,
       paddedWords: padded.depth,
     };
-    const kernel = packBytesKernel(shape, mode, from, to);
-    return pass(kernel, buffers, at, limits);
+    const kernel = packBytesKernel(shape, buffers.mode, from, to);
+    return pass(kernel, buffers, at);
   }
   const shape = {
     groups: batches,
@@ -213,6 +299,6 @@ export function packOperandPass(
       : { rowStride: 1, channelStride: places }),
     tapStride: 0,
   };
-  const kernel = packStridedKernel(shape, mode, from, to, storage);
-  return pass(kernel, buffers, at, limits);
+  const kernel = packStridedKernel(shape, buffers.mode, from, to, storage);
+  return pass(kernel, buffers, at);
 }

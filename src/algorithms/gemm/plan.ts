@@ -1,7 +1,13 @@
-import { canonicalName } from "../../kernels/kernel.ts";
-import { unitScalar } from "../../kernels/matrix_units.ts";
-import { GEMV, THIN_POLICIES } from "../../kernels/policy.ts";
+import {
+  depthOfValue,
+  type Elements,
+  elementsOf,
+  elementsTrait,
+  sumOf,
+} from "../../elements/elements.ts";
+import { scalarBytes } from "../../elements/scalar.ts";
 import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
+import { canonicalName } from "../../kernels/kernel.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { matrixLoader, packedLoader } from "../../kernels/loaders/matrix.ts";
 import {
@@ -10,35 +16,28 @@ import {
   mainLoopWorkgroups,
 } from "../../kernels/main_loop.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
-import { type ModuleBuilder, moduleBuilder, splitTrait } from "../../kernels/module.ts";
+import { unitScalar } from "../../kernels/matrix_units.ts";
+import { type ModuleBuilder, moduleBuilder } from "../../kernels/module.ts";
 import { lowOutputVector, mappedOutput } from "../../kernels/output.ts";
+import { GEMV, THIN_POLICIES } from "../../kernels/policy.ts";
 import { partialElements, tilePartialsOutput } from "../../kernels/reduce.ts";
 import { HALVES } from "../../kernels/split_halves.ts";
-import {
-  depthOfValue,
-  type Elements,
-  elementsOf,
-  elementsTrait,
-  sumOf,
-} from "../../elements/elements.ts";
-import { splitDrift } from "../../problem/split_drift.ts";
 import { checkGemmArithmetic } from "../../problem/gemm_arithmetic.ts";
-import { expectRequest } from "../request.ts";
 import { GEMM_DTYPES, gemmProblem, summedDepth } from "../../problem/gemm_problem.ts";
+import { splitDrift } from "../../problem/split_drift.ts";
 import { refuseCounts } from "../cut.ts";
 import { cutNotes, UNBOUND_NOTE } from "../cut_note.ts";
-import { refuseLongLoops } from "../loops.ts";
-import { pass, reducePass, reduceTilesPass, refuseBindings } from "../passes.ts";
-import type { Pass, Plan } from "../plan.ts";
 import { deviceOf } from "../device/h200.ts";
+import { pass, reducePass, reduceTilesPass, refuseBindings, runnable } from "../passes.ts";
+import type { Pass, Plan } from "../plan.ts";
 import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
-import { scalarBytes } from "../../elements/scalar.ts";
-import { cutGemm, gemmUnit, gemmVector } from "./cut.ts";
-import { chooseGemm } from "./choose.ts";
-import type { GemmRequest } from "./request.ts";
-import { gemmEpilogue, resultMap } from "./epilogue.ts";
+import { expectRequest } from "../request.ts";
+import { bandOfTiles, chooseGemm, cutGemm, gemmSums, gemmUnit, gemmVector } from "./choose.ts";
 import { planGemv } from "./gemv.ts";
 import {
+  gemmBuffers,
+  gemmEpilogue,
+  gemmReduction,
   loadSteps,
   loopDepth,
   type OperandShape,
@@ -47,12 +46,11 @@ import {
   packingPays,
   packOperandPass,
   packsPanels,
+  resultMap,
   storedDepth,
 } from "./operands.ts";
-import { gemmSums } from "./sums.ts";
-import { bandOfTiles } from "./raster.ts";
+import type { GemmRequest } from "./request.ts";
 import { SPLIT_NOTE, type SplitProduct, splitProduct, UNSTREAMED_NOTE } from "./split.ts";
-import { gemmBuffers } from "./tensors.ts";
 
 /** The request with what the planner chooses of the main loop's variant. */
 function withTile(request: GemmRequest): GemmRequest {
@@ -164,7 +162,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
   const shape = { rows: m, columns: n, depth, batches: batch, splits };
 
   // With an alpha of 0 no kernel reads A and B, but callers still give them.
-  const { buffers, place } = gemmBuffers(asked.problem, types, limits);
+  const { buffers, place } = gemmBuffers(asked.problem, types, limits, mode);
   const result = place.output!;
   const strides = { row: n, outer: 0, inner: 1, base: [m * n] };
   const widest = gemmVector(problem);
@@ -182,9 +180,8 @@ function planMath(asked: GemmRequest): Planned<Plan> {
   const sums = gemmSums(types, cut, Math.ceil(depth / policy.depth), packed, chain);
   // Sums of halves are taken back to their size by a pass of its own: what that takes of registers the loop would lack.
   const later = tail === undefined && (splits > 1 || matrix?.split === true);
-  const partials = !later && tail === undefined ? undefined : buffers.add(
+  const partials = !later && tail === undefined ? undefined : buffers.workspace(
     "partial results",
-    "workspace",
     tail === undefined ? splits * elements : partialElements(tail),
     sumOf(types),
   );
@@ -193,7 +190,14 @@ function planMath(asked: GemmRequest): Planned<Plan> {
   const drift = matrix?.split ? splitDrift(sums, k, request.matrixUnits!.cutsOff) : {};
   const split = matrix?.split
     ? splitProduct({
-      ...{ problem, policy, limits, device, mode, buffers, place, shapes, depth, drift },
+      problem,
+      policy,
+      device,
+      buffers,
+      place,
+      shapes,
+      depth,
+      drift,
       epilogue: ending,
     })
     : undefined;
@@ -220,16 +224,13 @@ function planMath(asked: GemmRequest): Planned<Plan> {
       ...(leavesUnits(asked) ? [THREADS_NOTE] : []),
     ],
   });
-  if (isRefusal(plan)) return plan;
-  const unbound = refuseBindings(plan, limits);
   // The kernel of stream-K binds two results.
-  if (unbound !== undefined && head !== undefined) {
+  if (head !== undefined && !isRefusal(plan) && refuseBindings(plan, limits) !== undefined) {
     const { splits: _, ...rest } = asked;
     const whole = planMath({ ...rest, balance: "none" });
     return isRefusal(whole) ? whole : { ...whole, notes: [...whole.notes, UNBOUND_NOTE] };
   }
-  return unbound ?? (device.software ? refuseLongLoops(plan) : undefined) ??
-    plan;
+  return runnable(plan, request);
 
   /** The main loop: whole tiles to the result, what is split to partial results. */
   function product(): Pass {
@@ -247,9 +248,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
       tilePartialsOutput(module, tail, buffers.split(partials!), sumOf(types));
     const suffix = `${transpose}_a${a.trait}b${b.trait}_o${width}${
       tail !== undefined ? "_streamk" : whole ? "" : splits === 1 ? "_scaled" : "_split"
-    }${epilogueTrait(epilogueSteps)}${
-      splitTrait(buffers.split(a.buffer), buffers.split(b.buffer), buffers.split(target))
-    }`;
+    }${epilogueTrait(epilogueSteps)}${buffers.splitTrait(a.buffer, b.buffer, target)}`;
     const loop = tail === undefined ? shape : { ...shape, split: tail.range };
     const kernel = mainLoopKernel(
       `gemm_${elementsTrait(types)}${split === undefined ? "" : "_f16x3"}`,
@@ -272,7 +271,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
     const multiplications = packed * mainLoopMultiplications(loop, policy, mode, variant);
     const operands = { a: a.buffer, b: b.buffer };
     const places = { ...place, ...operands, result: target, partials };
-    return pass(kernel, buffers, places, limits, multiplications);
+    return pass(kernel, buffers, places, multiplications);
   }
 
   /** The pass that sums partial results and finishes them. */
@@ -280,10 +279,9 @@ function planMath(asked: GemmRequest): Planned<Plan> {
     const places = { ...place, ...split?.places, partials, result };
     const epilogue = split?.epilogue ?? ending;
     if (tail !== undefined) {
-      return reduceTilesPass(tail, mode, epilogue, buffers, places, limits, types.result);
+      return reduceTilesPass(tail, epilogue, buffers, places, types.result);
     }
-    const reduce = { elements, splits, rows: m, rowStride: n, columns: n, columnStride: 1 };
-    return reducePass(reduce, mode, epilogue, buffers, places, limits, types.result);
+    return reducePass(gemmReduction(problem, splits), epilogue, buffers, places, types.result);
   }
 
   /** An operand as it is, or packed first. */
@@ -293,32 +291,24 @@ function planMath(asked: GemmRequest): Planned<Plan> {
       const vector = variant.vectorLoads
         ? policyVector(policy, matrix.vector, loadSteps(matrix))
         : 1;
-      const loader = (module: ModuleBuilder) =>
-        matrixLoader(
-          module,
-          name,
-          loadedTensor(module, name, vector, buffers.split(unpacked), types),
-          {
-            ...matrix,
-            vector,
-            tileDepth: policy.depth,
-            ...(depth === matrix.depth ? {} : { padded: true }),
-          },
-        );
+      const padded = depth === matrix.depth ? {} : { padded: true };
+      const loader = (module: ModuleBuilder) => {
+        const tensor = loadedTensor(module, name, vector, buffers.split(unpacked), types);
+        return matrixLoader(module, name, tensor, {
+          ...matrix,
+          vector,
+          tileDepth: policy.depth,
+          ...padded,
+        });
+      };
       return { buffer: unpacked, loader, trait: `${vector}` };
     }
     const padded = packedSize({ ...matrix, depth }, policy, side);
-    const packedBuffer = buffers.add(
-      `packed ${name}`,
-      "workspace",
-      batch * padded.places * padded.depth,
-      types.storage,
-    );
-    packs.push(packOperandPass(matrix, policy, padded, types, mode, limits, buffers, {
-      unpacked,
-      packed: packedBuffer,
-    }));
-    return paddedOperand(name, packedBuffer, padded, types, "p");
+    const values = batch * padded.places * padded.depth;
+    const packed = buffers.workspace(`packed ${name}`, values, types.storage);
+    const at = { unpacked, packed };
+    packs.push(packOperandPass(matrix, policy, padded, types, buffers, at));
+    return paddedOperand(name, packed, padded, types, "p");
   }
 
   /** An operand in halves. */

@@ -7,10 +7,9 @@ import type {
   GemmOutDType,
   GemmProblem,
 } from "../../problem/gemm_problem.ts";
-import type { Balance } from "../balance.ts";
 import type { DeviceModel } from "../device/model.ts";
-import type { MathChoice } from "../math.ts";
 import type { DeviceLimits } from "../plan.ts";
+import type { Balance, MathChoice } from "../request.ts";
 
 /** All that planning a product needs to know. */
 export interface GemmRequest {

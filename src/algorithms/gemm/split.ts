@@ -1,11 +1,12 @@
+import { elementsOf } from "../../elements/elements.ts";
+import { type EpilogueFactory, epilogueTrait } from "../../kernels/epilogue.ts";
 import { loadedTensor } from "../../kernels/loader.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
 import { mainLoopKernel } from "../../kernels/main_loop.ts";
-import { moduleBuilder, type SizeMode, splitTrait } from "../../kernels/module.ts";
-import { mappedOutput, outputVector } from "../../kernels/output.ts";
-import { findPolicy, type TilePolicy } from "../../kernels/policy.ts";
-import { type EpilogueFactory, epilogueTrait } from "../../kernels/epilogue.ts";
 import { unitDepth } from "../../kernels/matrix_units.ts";
+import { moduleBuilder } from "../../kernels/module.ts";
+import { mappedOutput } from "../../kernels/output.ts";
+import { findPolicy, type TilePolicy } from "../../kernels/policy.ts";
 import type { SplitHalves, SplitMaxima } from "../../kernels/split_halves.ts";
 import {
   type FlaggedTiles,
@@ -15,27 +16,22 @@ import {
   splitFlags,
   tilePlaces,
 } from "../../kernels/split_rescale.ts";
-import { elementsOf } from "../../elements/elements.ts";
+import type { GemmProblem, GemmTensor } from "../../problem/gemm_problem.ts";
 import type { SplitDrift } from "../../problem/split_drift.ts";
 import { SPLIT_ROUNDING } from "../../problem/split_rounding.ts";
-import type { GemmProblem, GemmTensor } from "../../problem/gemm_problem.ts";
-import { policyFits } from "../tile_candidates.ts";
-import { deviceOf } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { isSmallCpu } from "../loop_cost.ts";
-import { pass } from "../passes.ts";
-import type { DeviceLimits, Pass } from "../plan.ts";
-import { clearMarksPass, maximaPasses, splitHalvesPass } from "../split_passes.ts";
+import { clearMarksPass, maximaPasses, pass, splitHalvesPass } from "../passes.ts";
+import type { Pass } from "../plan.ts";
 import type { BufferList } from "../tensors.ts";
-import { resultMap } from "./epilogue.ts";
-import { type OperandShape, packedSize } from "./operands.ts";
+import { policyFits } from "../tile_candidates.ts";
+import { gemmVector } from "./choose.ts";
+import { type OperandShape, packedSize, resultMap } from "./operands.ts";
 
 /** What a product of f32 in halves is made of. */
-export interface SplitRequest {
+interface SplitRequest {
   readonly problem: GemmProblem;
-  readonly limits: DeviceLimits;
-  readonly device?: DeviceModel;
-  readonly mode: SizeMode;
+  readonly device: DeviceModel;
   readonly buffers: BufferList;
   readonly place: Readonly<Partial<Record<GemmTensor, number>>>;
   readonly shapes: { readonly a: OperandShape; readonly b: OperandShape };
@@ -49,7 +45,7 @@ export interface SplitRequest {
 }
 
 /** An operand in halves: its buffer, and its places and depth there. */
-export interface SplitOperandHalves {
+interface SplitOperandHalves {
   readonly buffer: number;
   readonly padded: SplitHalves["padded"];
 }
@@ -80,10 +76,11 @@ const REST_POLICIES = ["small", "tiny"] as const;
 
 /** Plans what a product in halves needs beside itself. */
 export function splitProduct(request: SplitRequest): SplitProduct {
-  const { problem: { m, n, k, batch }, policy, limits, mode, buffers, place, shapes } = request;
-  const device = deviceOf(request);
+  const { problem: { m, n, k, batch }, policy, device, buffers, place, shapes } = request;
   const [small, tiny] = REST_POLICIES.map((name) => findPolicy(name)!) as [TilePolicy, TilePolicy];
-  const rest = !isSmallCpu(device) && policyFits(small, limits, shapes.a, shapes.b) ? small : tiny;
+  const rest = !isSmallCpu(device) && policyFits(small, buffers.limits, shapes.a, shapes.b)
+    ? small
+    : tiny;
   const tiles: FlaggedTiles = { batches: batch, rows: m, columns: n, tile: rest };
   const flags = splitFlags(tiles);
   const marks = placeMarks(batch * m, batch * n);
@@ -97,23 +94,20 @@ export function splitProduct(request: SplitRequest): SplitProduct {
     ...tilePlaces(tiles),
   };
   const places = {
-    marks: buffers.add("marks of rows and columns", "workspace", words, "u32"),
-    flags: buffers.add("flags of tiles", "workspace", flags, "u32"),
+    marks: buffers.workspace("marks of rows and columns", words, "u32"),
+    flags: buffers.workspace("flags of tiles", flags, "u32"),
   };
-  const context = { mode, buffers, limits, places };
   const firstFine = (name: "a" | "b") => name === "a" && away ? marks.words : undefined;
-  const largest = (name: "a" | "b") =>
-    maximaPasses(
-      context,
-      { ...maximaOf(shapes[name], marks.first[name]), firstFine: firstFine(name) },
-      place[name]!,
-    );
+  const largest = (name: "a" | "b") => {
+    const shape = { ...maximaOf(shapes[name], marks.first[name]), firstFine: firstFine(name) };
+    return maximaPasses(buffers, places, shape, place[name]!);
+  };
   const deep = unitDepth(policy.matrix!.unit);
   const halvesOf = (name: "a" | "b"): SplitOperandHalves => {
     const shape = { ...shapes[name], depth: request.depth };
     const padded = packedSize(shape, policy, name === "a" ? "rows" : "columns");
     const elements = batch * padded.places * padded.depth;
-    return { buffer: buffers.add(`halves of ${name}`, "workspace", elements, "f16"), padded };
+    return { buffer: buffers.workspace(`halves of ${name}`, elements, "f16"), padded };
   };
   const halves = { a: halvesOf("a"), b: halvesOf("b") };
   const splitting = (name: "a" | "b") => {
@@ -133,11 +127,11 @@ export function splitProduct(request: SplitRequest): SplitProduct {
       padded,
       rounding,
     };
-    return splitHalvesPass(context, shape, { operand: place[name]!, halves: buffer });
+    return splitHalvesPass(buffers, places, shape, place[name]!, buffer);
   };
   return {
     before: [
-      clearMarksPass(context, words),
+      clearMarksPass(buffers, places, words),
       ...largest("a"),
       ...largest("b"),
       splitting("a"),
@@ -169,12 +163,12 @@ function maximaOf(
 
 /** The pass that computes flagged tiles in f32, as a whole: of others its workgroups do nothing. */
 function restPass(
-  { problem, limits, mode, buffers, place, shapes, epilogue }: SplitRequest,
+  { problem, buffers, place, shapes, epilogue }: SplitRequest,
   policy: TilePolicy,
   flags: number,
 ): Pass {
   const { m, n, k, batch, transpose } = problem;
-  const module = moduleBuilder(mode);
+  const module = moduleBuilder(buffers.mode);
   const types = elementsOf({ dtype: "f32" });
   const loader = (name: "a" | "b") => {
     const shape = shapes[name];
@@ -183,7 +177,7 @@ function restPass(
   };
   const [a, b] = [loader("a"), loader("b")];
   const result = place.output!;
-  const vector = outputVector({ row: n, outer: 0, inner: 1, base: [m * n] }, m, n);
+  const vector = gemmVector(problem);
   const width = vector === "none" ? 1 : 4;
   const out = module.tensor("result", "write", width, buffers.split(result));
   const steps = epilogue(module, width, (row) => row);
@@ -192,9 +186,7 @@ function restPass(
   const shape = { rows: m, columns: n, depth: k, batches: batch, splits: 1 };
   const suffix = `${transpose}_a${shapes.a.vector}b${shapes.b.vector}_o${width}_flagged${
     k > SPLIT_ROUNDING.chain ? "_chains" : ""
-  }${epilogueTrait(steps)}${
-    splitTrait(...(["a", "b", "output"] as const).map((name) => buffers.split(place[name]!)))
-  }`;
+  }${epilogueTrait(steps)}${buffers.splitTrait(place.a, place.b, result)}`;
   const kernel = mainLoopKernel(
     "gemm_f32",
     suffix,
@@ -210,5 +202,5 @@ function restPass(
     },
   );
   const places = { ...place, result, flags };
-  return pass(kernel, buffers, places, limits);
+  return pass(kernel, buffers, places);
 }

@@ -1,11 +1,19 @@
+import { elementsOf } from "../../elements/elements.ts";
 import type { Scalar } from "../../elements/scalar.ts";
-import type { TapRing, TapRow, TileLoader } from "../../kernels/loader.ts";
-import type { UnevenRows } from "../../kernels/tile_scheduler.ts";
+import {
+  loadedTensor,
+  policyVector,
+  type TapRing,
+  type TapRow,
+  type TileLoader,
+} from "../../kernels/loader.ts";
+import { filterLoader, type FilterShape } from "../../kernels/loaders/filter.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
-import type { ModuleBuilder, TensorSplit } from "../../kernels/module.ts";
+import type { ModuleBuilder, TensorAccess, TensorSplit } from "../../kernels/module.ts";
 import type { PackShape } from "../../kernels/pack.ts";
-import type { TilePolicy } from "../../kernels/policy.ts";
+import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
 import type { ResultPlaces } from "../../kernels/reduce.ts";
+import type { UnevenRows } from "../../kernels/tile_scheduler.ts";
 import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { type FilterLayout, type Layout, stridesInLayout } from "../../tensor/layout.ts";
 import type { PlanRequest } from "../request.ts";
@@ -89,4 +97,112 @@ export function groupChannels(problem: ConvProblem): { input: number; output: nu
     input: problem.inChannels / problem.groups,
     output: problem.outChannels / problem.groups,
   };
+}
+
+/** A of a product that a filter is: packed first, or read as it lies. */
+export interface FilterOperand {
+  readonly access: Access;
+  /** Its packed form; undefined where it is read as it lies. */
+  pack(policy: TilePolicy): PackShape | undefined;
+  /** Enters the kernel's name: nothing of a packed one. */
+  trait(policy: TilePolicy): string;
+  loader(module: ModuleBuilder, policy: TilePolicy, split: TensorSplit): TileLoader;
+}
+
+/** How a product reaches its filter's taps. */
+interface FilterReach {
+  pack(policy: TilePolicy): PackShape;
+  /** Taps of each axis. */
+  readonly taps: readonly number[];
+  packed(
+    module: ModuleBuilder,
+    tensor: TensorAccess,
+    shape: PackShape,
+    policy: TilePolicy,
+    vector: TileLoader["vector"],
+  ): TileLoader;
+  /** Of a filter as it lies; undefined where it is read packed only. */
+  readonly lying:
+    | ((module: ModuleBuilder, policy: TilePolicy) => Pick<FilterShape, "tap" | "row">)
+    | undefined;
+}
+
+/** A filter of so few elements is read from the caches nearby, however it lies. */
+const CACHED_ELEMENTS = 1 << 14;
+
+/** Every way to read a filter: packed, and as it lies where neighbours lie together, or are few. */
+export function filterOperands(
+  request: PlanRequest,
+  { pack, taps, packed, lying }: FilterReach,
+): readonly [FilterOperand, ...FilterOperand[]] {
+  const elements = elementsOf(request);
+  const { tile } = elements;
+  const aligned: Access = { along: "place", vector: loadVector(request)(4), value: tile };
+  const first: FilterOperand = {
+    access: aligned,
+    pack,
+    trait: () => "",
+    loader(module, policy, split) {
+      const vector = policyVector(policy, aligned.vector, []);
+      const tensor = loadedTensor(module, "packed", vector, split, elements);
+      return packed(module, tensor, pack(policy), policy, vector);
+    },
+  };
+  // Strides are those of every policy.
+  const place = lying && lyingPlace(request, pack(TILE_POLICIES[0]!));
+  if (lying === undefined || place === undefined) return [first];
+  const { along, vector: least, together, whole } = place;
+  const vectorOf = (policy: TilePolicy) => policyVector(policy, least, whole);
+  const { tapRows } = pack(TILE_POLICIES[0]!);
+  return [first, {
+    access: {
+      along,
+      vector: least,
+      value: tile,
+      steps: whole,
+      ...(tapRows && { runs: tapRows.taps }),
+    },
+    pack: () => undefined,
+    trait: (policy) =>
+      `${request.filterLayout}${vectorOf(policy)}${together ? along.slice(0, 1) : "s"}`,
+    loader(module, policy, split) {
+      const vector = vectorOf(policy);
+      const tensor = loadedTensor(module, "filter", vector, split, elements);
+      const reach = lying(module, policy);
+      const lies = { along, together, vector };
+      const shape = { ...pack(policy), ...lies, ...reach, taps, tileDepth: policy.depth };
+      return filterLoader(module, tensor, shape);
+    },
+  }];
+}
+
+/** How a filter lies. */
+interface LyingFilter extends Pick<FilterShape, "along" | "together"> {
+  readonly vector: 1 | 4;
+  /** What must be of whole vectors. */
+  readonly whole: readonly number[];
+}
+
+/** How a filter is read as it lies: along its rows or its channels; undefined where neighbours of both lie far apart. */
+function lyingPlace(
+  request: PlanRequest,
+  shape: PackShape,
+): LyingFilter | undefined {
+  const { groups, rows, channels, taps, groupStride, rowStride, channelStride, tapStride } = shape;
+  const along = rowStride === 1 ? "place" : channelStride === 1 ? "depth" : undefined;
+  if (along === undefined) {
+    const elements = groups * rows * channels * taps;
+    return elements > CACHED_ELEMENTS
+      ? undefined
+      : { along: "depth", together: false, vector: 1, whole: [] };
+  }
+  const four = loadVector(request);
+  const whole = [
+    along === "place" ? rows : channels,
+    along === "place" ? channelStride : rowStride,
+    taps > 1 ? tapStride : 0,
+    groups > 1 ? groupStride : 0,
+  ];
+  const vector = whole.every((elements) => four(elements) === 4) ? 4 : 1;
+  return { along, together: true, vector, whole };
 }

@@ -1,10 +1,145 @@
-import { CONV_DTYPES } from "../../problem/conv_problem.ts";
+import { elementsOf, elementsTrait } from "../../elements/elements.ts";
+import { canonicalName } from "../../kernels/kernel.ts";
+import { type ModuleBuilder, moduleBuilder, type SizeMode } from "../../kernels/module.ts";
+import { CONV_DTYPES, operandTensors, resultTensor } from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
+import {
+  cutPasses,
+  cutTiles,
+  packedFilter,
+  type ProductPart,
+  productPass,
+} from "../conv_product.ts";
+import { cutArithmetic } from "../cut.ts";
+import { cutNotes } from "../cut_note.ts";
 import { planInMath } from "../halves.ts";
-import { isRefusal } from "../refusal.ts";
+import { quantizePass, sumsRequest } from "../passes.ts";
+import type { Pass, Plan } from "../plan.ts";
+import { withHalfTile } from "../product_time.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
+import type { PlanRequest } from "../request.ts";
+import { problemBuffers, resultElements } from "../tensors.ts";
+import { channelsLastGradient, channelsLastNote, channelsLastOperands } from "./channels_last.ts";
 import { inMath, refuseHalves, timeInMath } from "./halves.ts";
 import { planHalves } from "./halves_plan.ts";
-import { planImplicitGemm } from "./plan.ts";
+import { implicitProduct, storesApart } from "./product.ts";
+import { wordsOperands } from "./words.ts";
+
+/** Plans implicit GEMM: the convolution as one product whose operands are gathered on the way. */
+function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
+  const plain = implicitProduct(asked);
+  if (isRefusal(plain)) return plain;
+  const request = withHalfTile(asked, plain.product);
+  const { problem } = request;
+  const chosen = request === asked ? plain : implicitProduct(request);
+  if (isRefusal(chosen)) return chosen;
+  const { operands, product: uncut, cut, channelsLast, words } = chosen;
+  const elements = resultElements(problem);
+  const { policy } = cut;
+  const tensors = problemBuffers(request, mode);
+  const { buffers, elements: types } = tensors;
+  const result = tensors.tensor[resultTensor(problem.op)];
+  const passes: Pass[] = [];
+
+  let { tensor } = tensors;
+  if (words && elements > 0) {
+    const written = wordsOperands(words, buffers, tensor);
+    tensor = written.places;
+    passes.push(...written.passes);
+  }
+  if (channelsLast && elements > 0) {
+    const written = channelsLastOperands(channelsLast, buffers, tensor);
+    tensor = written.places;
+    passes.push(...written.passes);
+  }
+  const gradient = channelsLast && elements > 0
+    ? channelsLastGradient(channelsLast, buffers, result)
+    : undefined;
+  const apart = storesApart(request, operands);
+  const sums = apart ? buffers.workspace("sums", elements, "i32") : undefined;
+  const product = {
+    ...(apart ? sumsRequest(request) : request),
+    ...(channelsLast && { problem: channelsLast.request.problem }),
+  };
+
+  const pack = operands.pack(policy);
+  let aBuffer = tensor[operands.left];
+  if (pack !== undefined) {
+    const filter = packedFilter(pack, { ...tensors, tensor });
+    aBuffer = filter.packed;
+    passes.push(...filter.passes);
+  }
+
+  const bBuffer = tensor[operandTensors(problem.op)[0]];
+  const { columns } = operands;
+  const rows = operands.loopRows?.(policy) ?? operands.rows;
+  const depth = operands.depth(policy);
+  const shape = {
+    cut,
+    rows,
+    columns,
+    target: {
+      ...operands.result,
+      buffer: sums ?? gradient?.place ?? result,
+      element: sums === undefined ? types.result : "i32" as const,
+    },
+    classText: operands.uneven &&
+      ((module: ModuleBuilder) => operands.uneven!(module, policy).text),
+  };
+  const ending = apart ? { ...tensors, elements: elementsOf(product) } : tensors;
+  const cutting = cutPasses(product, shape, ending, productOf);
+  const { product: main } = cutting;
+  passes.push(main, ...cutting.sums, ...gradient?.passes ?? []);
+  if (sums !== undefined) {
+    passes.push(quantizePass(request, tensors, sums, result));
+  }
+  return buffers.plan({
+    kernel: canonicalName(main.kernel),
+    algorithm: "implicit-gemm",
+    passes: elements === 0 ? [] : passes,
+    multiplications: main.multiplications,
+    arithmetic: cutArithmetic(
+      cutting.cut,
+      uncut.steps(policy),
+      uncut.matrix?.chain,
+      operands.b.tapRing?.row?.steps,
+    ),
+    notes: [
+      (operands.classes === undefined
+        ? `a product of ${rows} x ${columns} x ${depth}`
+        : `stride classes: ${operands.classes}, ${columns} columns`) +
+      (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
+      ...[operands.b.tapRow ?? operands.b.tapRing].flatMap((row) =>
+        row === undefined ? [] : [`places are loaded once for each row of ${row.taps} taps`]
+      ),
+      ...(words?.note === undefined ? [] : [words.note]),
+      ...(channelsLast ? [channelsLastNote(request, channelsLast)] : []),
+      ...(apart ? ["a pass of its own stores the results, whose channels are no whole words"] : []),
+      ...cutNotes(cutting.cut, cutTiles(shape, problem.groups), request),
+    ],
+  });
+
+  function productOf(part: ProductPart): Pass {
+    const module = moduleBuilder(mode);
+    const split = buffers.splits({ a: aBuffer, b: bBuffer });
+    const [a, b] = operands.loaders(module, policy, (operand) => split[operand]);
+    return productPass({
+      name: `implicit_gemm_${problem.op.replace("-", "_")}_${elementsTrait(ending.elements)}`,
+      chain: uncut.matrix?.chain,
+      trait: operands.trait(policy),
+      module,
+      depth,
+      uneven: operands.uneven?.(module, policy),
+      a,
+      b,
+      places: {
+        [pack === undefined ? operands.left : "packed"]: aBuffer,
+        [operandTensors(problem.op)[0]]: bBuffer,
+      },
+      ...part,
+    }, buffers);
+  }
+}
 
 /** The convolution as one product whose operands are gathered on the way. */
 export const implicitGemm: Algorithm = {

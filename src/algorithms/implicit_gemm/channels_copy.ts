@@ -1,13 +1,12 @@
 /** How a tensor is written once more, so that channels lie innermost: images, filters, and gradients of filters. */
 import type { Scalar } from "../../elements/scalar.ts";
-import type { SizeMode } from "../../kernels/module.ts";
-import { packedElements, type PackShape } from "../../kernels/pack.ts";
 import { unfoldedElements, unfoldKernel, type UnfoldShape } from "../../kernels/im2col.ts";
+import { packedElements, type PackShape } from "../../kernels/pack.ts";
 import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { packFilterPass } from "../conv_product.ts";
 import { pass } from "../passes.ts";
-import type { DeviceLimits, Pass } from "../plan.ts";
+import type { Pass } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import { bufferBytes, type BufferList, fitsBuffer } from "../tensors.ts";
 import { stridesOf } from "./access.ts";
@@ -188,17 +187,15 @@ export function copiedElements(copy: Copy): number {
 /** The pass that copies a tensor; none where there is nothing to copy. */
 export function copyPasses(
   copy: Copy,
-  mode: SizeMode,
   buffers: BufferList,
   at: { readonly unpacked: number; readonly packed: number },
-  limits: DeviceLimits,
   element: Scalar,
 ): Pass[] {
-  if (!("axis" in copy)) return packFilterPass(copy, mode, buffers, at, limits, element);
+  if (!("axis" in copy)) return packFilterPass(copy, buffers, at, element);
   if (unfoldedElements(copy) === 0) return [];
-  const [from, to] = [buffers.split(at.unpacked), buffers.split(at.packed)];
-  const kernel = unfoldKernel(copy, mode, from, to, element);
-  return [pass(kernel, buffers, at, limits)];
+  const { unpacked, packed } = buffers.splits(at);
+  const kernel = unfoldKernel(copy, buffers.mode, unpacked, packed, element);
+  return [pass(kernel, buffers, at)];
 }
 
 /** A problem of images whose places along the last axis hold all that its taps met there. */

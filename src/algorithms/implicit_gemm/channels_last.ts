@@ -1,6 +1,5 @@
 import { elementsOf } from "../../elements/elements.ts";
 import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
-import type { SizeMode } from "../../kernels/module.ts";
 import {
   type ConvProblem,
   type ConvTensor,
@@ -153,7 +152,6 @@ export function channelsLastTime(
 /** Adds the operands with channels innermost and the passes that write them. */
 export function channelsLastOperands(
   { request, operands }: ChannelsLast,
-  mode: SizeMode,
   buffers: BufferList,
   tensor: Readonly<Record<ConvTensor, number>>,
 ): { places: Readonly<Record<ConvTensor, number>>; passes: Pass[] } {
@@ -162,9 +160,9 @@ export function channelsLastOperands(
   const places = { ...tensor };
   for (const { which, copy } of operands) {
     const name = `${which} with channels last`;
-    places[which] = buffers.add(name, "workspace", copiedElements(copy), storage);
+    places[which] = buffers.workspace(name, copiedElements(copy), storage);
     const at = { unpacked: tensor[which], packed: places[which] };
-    passes.push(...copyPasses(copy, mode, buffers, at, request.limits, storage));
+    passes.push(...copyPasses(copy, buffers, at, storage));
   }
   return { places, passes };
 }
@@ -172,17 +170,16 @@ export function channelsLastOperands(
 /** Adds a filter's gradient with channels innermost, and the passes that write the result by it; undefined where it leaves as it lies. */
 export function channelsLastGradient(
   { request, gradient }: ChannelsLast,
-  mode: SizeMode,
   buffers: BufferList,
   result: number,
 ): { place: number; passes: Pass[] } | undefined {
   if (gradient === undefined) return undefined;
-  const { problem, limits } = request;
+  const { problem } = request;
   const { result: element } = elementsOf(request);
   const name = `${resultTensor(problem.op)} with channels last`;
-  const place = buffers.add(name, "workspace", resultElements(problem), element);
+  const place = buffers.workspace(name, resultElements(problem), element);
   const at = { unpacked: place, packed: result };
-  return { place, passes: copyPasses(gradient, mode, buffers, at, limits, element) };
+  return { place, passes: copyPasses(gradient, buffers, at, element) };
 }
 
 /** What is written, in a note. */

@@ -6,8 +6,8 @@ import {
   classSides,
   tileClasses,
 } from "../../kernels/class_output.ts";
-import { classFilterLoader, classTap } from "../../kernels/loaders/filter.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
+import { classFilterLoader, classTap } from "../../kernels/loaders/filter.ts";
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/matrix.ts";
 import type { PackShape } from "../../kernels/pack.ts";
@@ -20,19 +20,20 @@ import {
   mostTaps,
   tapShare,
 } from "../../kernels/stride_classes.ts";
-import { elementCount } from "../../tensor/tensor.ts";
 import type { Layout } from "../../tensor/layout.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import { spatialAxes } from "../geometry.ts";
 import type { PlanRequest } from "../request.ts";
 import {
   type Access,
+  type FilterOperand,
+  filterOperands,
   groupChannels,
   layoutTrait,
   loadVector,
   type Operands,
   stridesOf,
 } from "./access.ts";
-import { type FilterOperand, filterOperands } from "./filter_operand.ts";
-import { spatialAxes } from "../spatial_axes.ts";
 
 /** An axis as a product has it. */
 interface SidedAxis {

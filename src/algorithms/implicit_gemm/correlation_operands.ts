@@ -1,4 +1,5 @@
 import { elementsOf } from "../../elements/elements.ts";
+import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { placesLoader, shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
 import { ringGradientLoader, ringInputLoader } from "../../kernels/loaders/correlation_ring.ts";
 import { rowTrait } from "../../kernels/loaders/gather.ts";
@@ -11,15 +12,14 @@ import {
 } from "../../kernels/loaders/rings.ts";
 import { runsAlone } from "../../kernels/loop/dealt_loader.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
-import { addsUp } from "../conv_product.ts";
-import { productUnit } from "../product.ts";
-import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { policyThreads, type TilePolicy } from "../../kernels/policy.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
+import { addsUp } from "../conv_product.ts";
+import { spatialAxes } from "../geometry.ts";
+import { productUnit } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
 import { type Access, groupChannels, loadVector, type Operands, stridesOf } from "./access.ts";
-import { spatialAxes } from "../spatial_axes.ts";
 
 /**
  * Backward-filter: output gradient times shifted input, deep along images and places as they follow each other, and by rows whose taps

@@ -1,5 +1,6 @@
 import { elementsOf } from "../../elements/elements.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
+import type { Axis, Direction } from "../../kernels/axes.ts";
 import { loadedTensor, policyVector, VECTOR_BYTES } from "../../kernels/loader.ts";
 import {
   gatherLoader,
@@ -12,24 +13,23 @@ import { packedLoader } from "../../kernels/loaders/matrix.ts";
 import { unitScalar } from "../../kernels/matrix_units.ts";
 import type { PackShape } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
-import type { Axis, Direction } from "../../kernels/axes.ts";
 import type { ConvProblem, ConvTensor } from "../../problem/conv_problem.ts";
 import type { Layout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { tapDepth } from "../conv_product.ts";
+import { prefersInterleaved, spatialAxes } from "../geometry.ts";
 import { productUnit } from "../product.ts";
-import { prefersInterleaved } from "../interleave.ts";
 import type { PlanRequest } from "../request.ts";
 import {
   type Access,
+  type FilterOperand,
+  filterOperands,
   groupChannels,
   layoutTrait,
   loadVector,
   type Operands,
   stridesOf,
 } from "./access.ts";
-import { type FilterOperand, filterOperands } from "./filter_operand.ts";
-import { spatialAxes } from "../spatial_axes.ts";
 
 /**
  * Forward, and backward-data with stride 1: filter times gathered image, the filter packed or as it lies; tap by tap, and by rows of

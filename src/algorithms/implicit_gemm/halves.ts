@@ -13,6 +13,7 @@ import { type Cut, cutProduct } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
 import { moveTime, passTime, productTime } from "../device/model.ts";
 import { splittingCost } from "../gemm/operands.ts";
+import { inMath as convInMath, LEAST_SPLIT_DEPTH } from "../halves.ts";
 import { type Product, productUnit } from "../product.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -28,13 +29,10 @@ import {
   writtenElements,
   writtenOperands,
 } from "./halves_operands.ts";
-import { implicitTime } from "./price.ts";
-import { implicitProduct, operandsProduct } from "./product.ts";
-import { inMath as convInMath } from "../halves.ts";
-import { LEAST_SPLIT_DEPTH } from "../math.ts";
+import { implicitProduct, implicitTime, operandsProduct } from "./product.ts";
 
 /** A product of halves. */
-export interface HalvesProduct extends HalvesWay {
+interface HalvesProduct extends HalvesWay {
   readonly product: Product;
   readonly cut: Cut;
   /** Predicted microseconds. */

@@ -1,7 +1,7 @@
 /** Operands of f32 in halves: what is written first, and how the main loop loads it. */
+import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
 import { packedLoader } from "../../kernels/loaders/matrix.ts";
-import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { unitDepth } from "../../kernels/matrix_units.ts";
 import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
 import { type Extent, HALVES, halvesDepth, type SplitHalves } from "../../kernels/split_halves.ts";
@@ -14,9 +14,9 @@ import {
   tensorShape,
 } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
+import { spatialAxes } from "../geometry.ts";
 import { productUnit } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
-import { spatialAxes } from "../spatial_axes.ts";
 import { type Operands, stridesOf } from "./access.ts";
 import { type Copy, imageCopy } from "./channels_copy.ts";
 import { classOperands } from "./class_operands.ts";
@@ -62,7 +62,7 @@ export function sumsPlaces({ problem: { op } }: PlanRequest): boolean {
  * The request as its images lie when they are split: of a filter's gradient with channels innermost, as which passes before write
  * those of nchw.
  */
-export function lyingRequest(asked: PlanRequest): PlanRequest {
+function lyingRequest(asked: PlanRequest): PlanRequest {
   return sumsPlaces(asked) ? { ...asked, layout: "nhwc" } : asked;
 }
 

@@ -1,8 +1,7 @@
+import { type EpilogueFactory, NO_STEPS } from "../../kernels/epilogue.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
-import { mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import { unitDepth } from "../../kernels/matrix_units.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
-import { type EpilogueFactory, NO_STEPS } from "../../kernels/epilogue.ts";
 import type { SplitHalves } from "../../kernels/split_halves.ts";
 import { type RescaledResults, rescaleStep } from "../../kernels/split_rescale.ts";
 import {
@@ -13,18 +12,23 @@ import {
   splitWindowsKernel,
 } from "../../kernels/split_rest.ts";
 import { accumulationLength, operandTensors, resultTensor } from "../../problem/conv_problem.ts";
-import { convEpilogue } from "../conv_epilogue.ts";
-import { productPass } from "../conv_product.ts";
-import { cutNotes } from "../cut_note.ts";
-import { halvesArithmetic } from "../halves.ts";
-import { pass, reducePass } from "../passes.ts";
-import type { Pass, Plan } from "../plan.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { meanChain } from "../../problem/split_drift.ts";
 import { elementCount } from "../../tensor/tensor.ts";
+import { cutTiles, productPass } from "../conv_product.ts";
+import { cutNotes } from "../cut_note.ts";
+import { halvesArithmetic } from "../halves.ts";
+import {
+  clearMarksPass,
+  convEpilogue,
+  maximaPasses,
+  pass,
+  reducePass,
+  splitHalvesPass,
+} from "../passes.ts";
+import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { clearMarksPass, maximaPasses, splitHalvesPass } from "../split_passes.ts";
 import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 import { stridesOf } from "./access.ts";
 import { copiedElements, copyPasses } from "./channels_copy.ts";
@@ -36,7 +40,6 @@ import {
   metShare,
   turnedImages,
   writtenElements,
-  type WrittenOperand,
   writtenOperands,
 } from "./halves_operands.ts";
 
@@ -50,9 +53,9 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   const chosen = halvesProduct(asked);
   if (isRefusal(chosen)) return chosen;
   const { operands, cut } = chosen;
-  const { problem, limits } = asked;
+  const { problem, limits, layout, filterLayout } = asked;
   const { policy, splits } = cut;
-  const { buffers, tensor, bias } = problemBuffers(asked);
+  const { buffers, tensor, bias, scale } = problemBuffers(asked, mode);
   const [image, other] = operandTensors(problem.op);
   const result = tensor[resultTensor(problem.op)];
   const elements = resultElements(problem);
@@ -62,32 +65,23 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   const depth = operands.depth(policy);
   const unit = chosen.product.matrix!.chain;
   const marks = halvesMarks(asked);
+  const { images } = marks;
   const { cutsOff } = asked.matrixUnits!;
   const filled = filledShare(asked, chosen);
-  const arithmetic = drifting(
-    halvesArithmetic(cut, depth, products, unit, cutsOff, filled),
-  );
+  const arithmetic = drifting(halvesArithmetic(cut, depth, products, unit, cutsOff, filled));
   const written = writtenOperands(asked, chosen, policy);
   const [a, b] = [written.a, written.b].map((operand) =>
-    buffers.add(`halves of ${operand.which}`, "workspace", writtenElements(operand), "f16")
+    buffers.workspace(`halves of ${operand.which}`, writtenElements(operand), "f16")
   ) as [number, number];
-  const turned = turnedImages(asked).map(({ which, copy }) => {
-    const packed = buffers.add(
-      `${which} with channels last`,
-      "workspace",
-      copiedElements(copy),
-      "f32",
-    );
-    const at = { unpacked: tensor[which], packed };
-    return { which, packed, passes: copyPasses(copy, mode, buffers, at, limits, "f32") };
+  const source = { ...tensor };
+  const turned = turnedImages(asked).flatMap(({ which, copy }) => {
+    const packed = buffers.workspace(`${which} with channels last`, copiedElements(copy), "f32");
+    source[which] = packed;
+    return copyPasses(copy, buffers, { unpacked: tensor[which], packed }, "f32");
   });
-  const source = {
-    ...tensor,
-    ...Object.fromEntries(turned.map(({ which, packed }) => [which, packed])),
-  };
   const places = {
-    marks: buffers.add("marks of rows and columns", "workspace", marks.words, "u32"),
-    flags: buffers.add("flags of results", "workspace", flagWords(elements), "u32"),
+    marks: buffers.workspace("marks of rows and columns", marks.words, "u32"),
+    flags: buffers.workspace("flags of results", flagWords(elements), "u32"),
   };
   for (const place of Object.values(places)) {
     if (buffers.split(place).parts === 1) continue;
@@ -97,40 +91,39 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
       `${name} take ${bytes} bytes, one binding has ${limits.maxStorageBufferBindingSize}`,
     ));
   }
-  const context = { mode, buffers, limits, places };
-  const partials = buffers.add("partial results", "workspace", splits * elements, "f32");
+  const partials = buffers.workspace("partial results", splits * elements, "f32");
   const main = product();
   const finished: EpilogueFactory = (module, width, row) => [
     rescaleStep(module, {
       marks,
       depth: products,
-      ...(marks.images.places === 0 ? { drift: arithmetic.drift ?? 0 } : {}),
+      ...(images.places === 0 ? { drift: arithmetic.drift ?? 0 } : {}),
       ...resultPlaces(asked, marks),
     }),
     ...convEpilogue(asked)(module, width, row),
   ];
+  const between = { ...places, partials, result, bias };
+  const flagged = splitRestKernel(
+    { problem, layout, filterLayout },
+    mode,
+    convEpilogue(asked),
+    buffers.splits(tensor),
+  );
   return buffers.plan({
     kernel: canonicalName(main.kernel),
     algorithm: "implicit-gemm",
     passes: [
-      clearMarksPass(context, marks.words),
-      ...turned.flatMap(({ passes }) => passes),
+      clearMarksPass(buffers, places, marks.words),
+      ...turned,
       ...largest("a"),
       ...largest("b"),
       splitting("a"),
       splitting("b"),
       ...windows(),
       main,
-      reducePass(
-        reduceShape(asked, splits, true),
-        mode,
-        finished,
-        buffers,
-        { ...places, partials, result, bias },
-        limits,
-        "f32",
-      ),
-      rest(),
+      reducePass(reduceShape(asked, splits, true), finished, buffers, between, "f32"),
+      // Sums flagged results in f32.
+      pass(flagged, buffers, { ...tensor, ...places, bias }),
     ],
     multiplications: main.multiplications,
     arithmetic,
@@ -138,11 +131,7 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
       `a product of ${operands.rows} x ${operands.columns} x ${products}`,
       HALVES_NOTE,
       ...(turned.length === 0 ? [] : ["images written once with channels innermost before"]),
-      ...cutNotes(
-        cut,
-        mainLoopWorkgroups({ rows, columns, batches: 1, splits: 1 }, policy),
-        asked,
-      ),
+      ...cutNotes(cut, cutTiles({ cut, rows, columns }, 1), asked),
     ],
   });
 
@@ -150,7 +139,7 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   function drifting(arithmetic: PlanArithmetic): PlanArithmetic {
     const { drift } = arithmetic;
     if (drift === undefined) return arithmetic;
-    if (marks.images.places === 0) {
+    if (images.places === 0) {
       return { ...arithmetic, drift: Math.round(drift * metShare(asked)) };
     }
     // Splits of a class share its own depth.
@@ -163,11 +152,8 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   function largest(side: "a" | "b"): Pass[] {
     const { which, keys, rest } = written[side];
     const firstKey = marksOf(side).largest.first;
-    return maximaPasses(
-      context,
-      { keys, rest, firstKey, firstFine: firstFine(side) },
-      source[which],
-    );
+    const shape = { keys, rest, firstKey, firstFine: firstFine(side) };
+    return maximaPasses(buffers, places, shape, source[which]);
   }
 
   /** Where it is said how fine the values are that are rounded away from zero: places of the results are those of B. */
@@ -177,7 +163,6 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
 
   /** Where the largest values and counts of an operand's places are. */
   function marksOf(side: "a" | "b"): Pick<SplitHalves, "largest" | "counts"> {
-    const { images } = marks;
     if (side === "b" && images.places > 0) {
       const { shape } = written.b;
       return {
@@ -196,22 +181,20 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
 
   /** The pass that splits an operand. */
   function splitting(side: "a" | "b"): Pass {
-    const operand: WrittenOperand = written[side];
-    const shape: SplitHalves = {
-      ...operand.shape,
+    const { which, shape } = written[side];
+    const halves: SplitHalves = {
+      ...shape,
       ...marksOf(side),
       firstFine: firstFine(side),
       flags: side === "a" ? flagWords(elements) : 0,
       unitDepth: unitDepth(policy.matrix!.unit),
       rounding: (side === "b" ? arithmetic.highs : undefined) ?? "nearest",
     };
-    const halves = side === "a" ? a : b;
-    return splitHalvesPass(context, shape, { operand: source[operand.which], halves });
+    return splitHalvesPass(buffers, places, halves, source[which], side === "a" ? a : b);
   }
 
   /** The pass that adds up the marks of images' places for each place of the result. */
   function windows(): Pass[] {
-    const { images } = marks;
     if (images.places === 0) return [];
     const shape: SplitWindows = {
       problem,
@@ -225,60 +208,40 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
       },
     };
     const kernel = splitWindowsKernel(shape, mode);
-    return [pass(kernel, buffers, places, limits)];
+    return [pass(kernel, buffers, places)];
   }
 
   /** The product of halves, whose sums are left as they are. */
   function product(): Pass {
     const module = moduleBuilder(mode);
-    const splitOf = { a: buffers.split(a), b: buffers.split(b) };
-    const [aLoader, bLoader] = operands.loaders(module, policy, (operand) => splitOf[operand]);
-    return productPass(
-      {
-        name: `implicit_gemm_${problem.op.replace("-", "_")}_f32_f16x3`,
-        accumulate: "f32",
-        chain: unit,
-        trait: operands.trait(policy),
-        mode,
-        module,
-        policy,
-        variant: asked.variant,
-        ...{ rows, columns, depth },
-        batches: 1,
-        splits,
-        uneven: operands.uneven?.(module, policy),
-        a: aLoader,
-        b: bLoader,
-        places: { [other]: a, packed: a, [image]: b },
-        operands: [a, b],
-        target: {
-          ...operands.result,
-          buffer: partials,
-          element: "f32",
-          ...(splits === 1 ? {} : { split: elements }),
-        },
-        epilogue: NO_STEPS,
+    const split = buffers.splits({ a, b });
+    const [aLoader, bLoader] = operands.loaders(module, policy, (operand) => split[operand]);
+    return productPass({
+      name: `implicit_gemm_${problem.op.replace("-", "_")}_f32_f16x3`,
+      accumulate: "f32",
+      chain: unit,
+      trait: operands.trait(policy),
+      module,
+      policy,
+      variant: asked.variant,
+      rows,
+      columns,
+      depth,
+      batches: 1,
+      splits,
+      uneven: operands.uneven?.(module, policy),
+      a: aLoader,
+      b: bLoader,
+      places: { [operands.left === "filter" ? "packed" : other]: a, [image]: b },
+      target: {
+        ...operands.result,
+        buffer: partials,
+        element: "f32",
+        ...(splits === 1 ? {} : { split: elements }),
       },
-      buffers,
-      limits,
-    );
-  }
-
-  /** The pass that sums flagged results in f32. */
-  function rest(): Pass {
-    const { layout, filterLayout } = asked;
-    const tensors = {
-      input: buffers.split(tensor.input),
-      filter: buffers.split(tensor.filter),
-      output: buffers.split(tensor.output),
-    };
-    const kernel = splitRestKernel(
-      { problem, layout, filterLayout },
-      mode,
-      convEpilogue(asked),
-      tensors,
-    );
-    return pass(kernel, buffers, { ...tensor, ...places, bias }, limits);
+      epilogue: NO_STEPS,
+      ends: { bias, scale },
+    }, buffers);
   }
 }
 

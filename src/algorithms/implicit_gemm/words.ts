@@ -1,7 +1,6 @@
 /** How int8 becomes words of four channels, which a product multiplies at once. */
+import { unfoldedElements, type UnfoldShape } from "../../kernels/im2col.ts";
 import { packBytesKernel, type PackBytesShape, packedWords } from "../../kernels/pack.ts";
-import type { SizeMode } from "../../kernels/module.ts";
-import { unfoldedElements, unfoldKernel, type UnfoldShape } from "../../kernels/im2col.ts";
 import { type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { deviceOf } from "../device/h200.ts";
@@ -11,7 +10,7 @@ import type { Pass } from "../plan.ts";
 import { productUnit } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
 import type { BufferList } from "../tensors.ts";
-import { copyFits, imageCopy, MOST_UNFOLDED, withoutTaps } from "./channels_copy.ts";
+import { copyFits, copyPasses, imageCopy, MOST_UNFOLDED, withoutTaps } from "./channels_copy.ts";
 
 /** Channels of a word, and of what matrix units load at once. */
 const WORD = 4;
@@ -140,23 +139,24 @@ export function wordsTime(asked: PlanRequest, { copies }: Words): number {
 
 /** Adds the operands that are written and the passes that write them. */
 export function wordsOperands(
-  { request: { limits }, copies }: Words,
-  mode: SizeMode,
+  { copies }: Words,
   buffers: BufferList,
   tensor: Readonly<Record<ConvTensor, number>>,
 ): { places: Readonly<Record<ConvTensor, number>>; passes: Pass[] } {
   const passes: Pass[] = [];
   const places = { ...tensor };
   for (const { which, shape, words } of copies) {
-    const packed = buffers.add(`${which} in words`, "workspace", words, "u32");
+    const packed = buffers.workspace(`${which} in words`, words, "u32");
     places[which] = packed;
     if (words === 0) continue;
     const at = { unpacked: tensor[which], packed };
-    const [from, to] = [buffers.split(at.unpacked), buffers.split(packed)];
-    const kernel = "axis" in shape
-      ? unfoldKernel(shape, mode, from, to, "i8")
-      : packBytesKernel(shape, mode, from, to);
-    passes.push(pass(kernel, buffers, at, limits));
+    if ("axis" in shape) {
+      passes.push(...copyPasses(shape, buffers, at, "i8"));
+      continue;
+    }
+    const split = buffers.splits(at);
+    const kernel = packBytesKernel(shape, buffers.mode, split.unpacked, split.packed);
+    passes.push(pass(kernel, buffers, at));
   }
   return { places, passes };
 }

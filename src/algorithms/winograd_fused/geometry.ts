@@ -1,11 +1,78 @@
 import { elementsOf } from "../../elements/elements.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { FilterAxis, FilterTransformShape } from "../../kernels/slices/filter_transform.ts";
-import { paddedChannels, type SliceGeometry } from "../../kernels/slices/geometry.ts";
-import { type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
-import { stridesInLayout } from "../../tensor/layout.ts";
-import { formatTile } from "../../winograd/tile.ts";
+import {
+  paddedChannels,
+  type SliceGeometry,
+  tapCount,
+  tileCount,
+  type TiledAxis,
+} from "../../kernels/slices/geometry.ts";
+import type { SlicePolicy } from "../../kernels/slices/policy.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import { formatTile, type WinogradTile } from "../../winograd/tile.ts";
+import { ceilTo, groupOf, stridesOf } from "../geometry.ts";
 import type { PlanRequest } from "../request.ts";
+
+/** α of a one-dimensional tile where the user names none, at most, and those that may be faster. */
+const ALPHA = 8;
+const SHORTER = [6, 4];
+/** Longer filter axes are cut into pieces: where one axis is tiled, and where two are. */
+const LONGEST = [9, 7] as const;
+
+/** Taps of a piece: the whole filter, or as even a share of it as fits. */
+function pieceOf(taps: number, axes: 1 | 2): number {
+  return Math.ceil(taps / Math.ceil(taps / LONGEST[axes - 1]!));
+}
+
+/** The default F(n,r) along one axis. */
+function defaultN(taps: number, places: number): number {
+  const r = pieceOf(taps, 1);
+  const alpha = r <= 7 ? ALPHA : 2 * ALPHA;
+  return Math.max(1, Math.min(places, alpha + 1 - r));
+}
+
+/** The kernels of a plan, each with a run of tiles along each tiled axis. */
+export type TileRuns = readonly (readonly TileRun[])[];
+
+/**
+ * The ways of cutting the tiled axes into runs of tiles. One axis: whole tiles and one of what is left, so that no tile is
+ * wasted (14 = 6 + 6 + 2, two kernels), or tiles that reach beyond the edge (14 of 4 · 4, one kernel); where no tile is given,
+ * of the default and of shorter ones. Two axes: tiles that may reach beyond the edge.
+ */
+export function tileRuns(
+  places: readonly number[],
+  filter: readonly number[],
+  tile: WinogradTile | undefined,
+): TileRuns[] {
+  if (places.length > 1) {
+    return [[
+      places.map((size, d) => {
+        const r = tile?.r[d] ?? pieceOf(filter[d]!, 2);
+        const n = tile?.n[d] ?? 2;
+        return { n, r, first: 0, count: Math.ceil(size / n) };
+      }),
+    ]];
+  }
+  const [size, taps] = [places[0]!, filter[0]!];
+  const r = tile?.r[0] ?? pieceOf(taps, 1);
+  const within = (n: number) => Math.max(1, Math.min(size, n));
+  const results = tile === undefined
+    ? [defaultN(taps, size), ...SHORTER.map((alpha) => alpha + 1 - r).filter((n) => n > 1)]
+    : [tile.n[0]!];
+  return [...new Set(results.map(within))].flatMap((n) => axisRuns(size, n, r));
+}
+
+/** One axis by tiles of `n` results: exactly, and beyond the edge where that is another way. */
+function axisRuns(size: number, n: number, r: number): TileRuns[] {
+  const count = Math.floor(size / n);
+  const rest = size - count * n;
+  if (rest === 0) return [[[{ n, r, first: 0, count }]]];
+  return [
+    [[{ n, r, first: 0, count }], [{ n: rest, r, first: count * n, count: 1 }]],
+    [[{ n, r, first: 0, count: count + 1 }]],
+  ];
+}
 
 /** The tiles of one kernel along a tiled axis: `count` of F(n,r) from place `first` on. */
 export interface TileRun {
@@ -20,19 +87,11 @@ export function runTile(runs: readonly TileRun[]): string {
   return formatTile({ n: runs.map(({ n }) => n), r: runs.map(({ r }) => r) });
 }
 
-/** Strides in elements of one of the problem's tensors, per canonical axis. */
-function strides({ problem, layout, filterLayout }: PlanRequest, which: ConvTensor): number[] {
-  return stridesInLayout(
-    tensorShape(problem, which),
-    which === "filter" ? filterLayout : layout,
-  );
-}
-
 /**
  * Whether sums may be stored in parts: what is stored is rounded to the result's type, and another layout of sums takes the memory of
  * the step that comes next.
  */
-export function storesParts(request: PlanRequest): boolean {
+function storesParts(request: PlanRequest): boolean {
   return elementsOf(request).result === "f32" &&
     fullVariant(request.variant).outputLayout === "threads";
 }
@@ -65,12 +124,11 @@ export function sliceGeometry(request: PlanRequest, runs: readonly TileRun[]): S
   const { problem, layout } = request;
   const forward = problem.op === "fwd";
   const [source, target] = forward ? ["input", "output"] as const : ["output", "input"] as const;
-  const [from, to] = [strides(request, source), strides(request, target)];
+  const [from, to] = [stridesOf(request, source), stridesOf(request, target)];
   const sizes = forward ? problem.inputSize : problem.outputSize;
   const places = forward ? problem.outputSize : problem.inputSize;
-  const [channels, targets] = forward
-    ? [problem.inChannels, problem.outChannels]
-    : [problem.outChannels, problem.inChannels];
+  const { inputs, outputs } = groupOf(request);
+  const [channels, targets] = forward ? [inputs, outputs] : [outputs, inputs];
   const outerCount = problem.filterSize.length - runs.length;
   const axes = problem.filterSize.map((taps, d) => {
     const dilation = problem.dilation[d]!;
@@ -92,9 +150,9 @@ export function sliceGeometry(request: PlanRequest, runs: readonly TileRun[]): S
     targetBatchStride: to[0]!,
     batchInner: layout === "chwn",
     channelsInner: layout === "nhwc",
-    channels: channels / problem.groups,
+    channels,
     sourceChannelStride: from[1]!,
-    targets: targets / problem.groups,
+    targets,
     targetChannelStride: to[1]!,
     outer: axes.slice(0, outerCount),
     tiled: axes.slice(outerCount).map(({ stride: _, dilation: __, taps, ...axis }, d) => {
@@ -115,22 +173,19 @@ export function filterShape(
   const { problem } = request;
   const { groups, filterSize } = problem;
   const forward = problem.op === "fwd";
-  const stride = strides(request, "filter");
-  const outputs = problem.outChannels / groups;
-  const inputs = problem.inChannels / groups;
+  const stride = stridesOf(request, "filter");
+  const { inputs, outputs } = groupOf(request);
   const outerCount = filterSize.length - runs.length;
   const axis = (d: number): FilterAxis => {
-    const run = runs[d - outerCount];
+    const { r } = runs[d - outerCount] ?? { r: 1 };
     const taps = filterSize[d]!;
-    return run === undefined
-      ? { taps, r: 1, chunks: taps, stride: stride[2 + d]! }
-      : { taps, r: run.r, chunks: Math.ceil(taps / run.r), stride: stride[2 + d]! };
+    return { taps, r, chunks: Math.ceil(taps / r), stride: stride[2 + d]! };
   };
   const [places, channels] = forward ? [outputs, inputs] : [inputs, outputs];
   return {
     groups,
     places,
-    paddedPlaces: Math.ceil(places / extent) * extent,
+    paddedPlaces: ceilTo(places, extent),
     channels,
     paddedChannels: paddedChannels(channels, depth),
     groupStride: outputs * stride[0]!,
@@ -141,4 +196,141 @@ export function filterShape(
     rotated: !forward,
     outermost,
   };
+}
+
+/**
+ * Longer sums are added up in chains: up to here one accumulator has a MARE near 4e-7, of large tiles
+ * half.
+ */
+const LONGEST_SUM = 768;
+/** Slices of a large tile, above those of F(4x4,3x3). */
+const LARGE_SLICES = 37;
+/** Most products of a chain where the user does not say. */
+const LONGEST_CHAIN = 512;
+
+/** The product of a kernel of fused Winograd, of which policies and prices depend. */
+export interface SlicedProduct {
+  /** "F(2x2,3x3)", its axes, slices and results. */
+  readonly tile: string;
+  readonly axes: number;
+  readonly slices: number;
+  readonly results: number;
+  /** Whether each tile's results of a row lie in whole fours of the row's. */
+  readonly aligned: boolean;
+  /** Target channels of a group, and tiles of all images. */
+  readonly targets: number;
+  readonly tiles: number;
+  readonly groups: number;
+  /** Source channels of a group, and taps that are no part of the tile. */
+  readonly channels: number;
+  readonly taps: number;
+  /** Workgroups that share the depth of a tile. */
+  readonly splits: number;
+  /** Whether a sum is one chain, or chains of it are added up in the stored result. */
+  readonly chains: "whole" | "stored";
+}
+
+/** The product of a cut's kernel, whose depth so many workgroups share. */
+export function slicedProduct(
+  request: PlanRequest,
+  runs: readonly TileRun[],
+  splits: number,
+): SlicedProduct {
+  const geometry = sliceGeometry(request, runs);
+  const { targets, channels } = geometry;
+  const slices = elementCount(runs.map(({ n, r }) => n + r - 1));
+  const taps = tapCount(geometry);
+  return {
+    tile: runTile(runs),
+    axes: runs.length,
+    slices,
+    results: elementCount(runs.map(({ n }) => n)),
+    aligned: isAligned(geometry.tiled.at(-1)!),
+    targets,
+    tiles: tileCount(geometry),
+    groups: request.problem.groups,
+    channels,
+    taps,
+    splits,
+    chains: chainCount(request, slices, Math.ceil(taps * channels / splits)) === 1
+      ? "whole"
+      : "stored",
+  };
+}
+
+function isAligned({ n, places }: TiledAxis): boolean {
+  return n % 4 === 0 && places % 4 === 0;
+}
+
+/** Chains of a sum of `length` products. */
+function chainCount(request: PlanRequest, slices: number, length: number): number {
+  const { flush } = request;
+  if (!storesParts(request)) return 1;
+  if (flush !== undefined) return flush === 0 ? 1 : Math.max(1, Math.ceil(length / flush));
+  const most = slices < LARGE_SLICES ? LONGEST_SUM : LONGEST_SUM / 2;
+  return length > most ? Math.ceil(length / Math.min(most, LONGEST_CHAIN)) : 1;
+}
+
+/** Whether a product's sums of a whole depth are one chain. */
+export function isWholeDepth(
+  request: PlanRequest,
+  { slices, taps, channels }: SlicedProduct,
+): boolean {
+  return chainCount(request, slices, taps * channels) === 1;
+}
+
+/** Steps of a whole depth with tiles so deep. */
+export function depthSteps(
+  { taps, channels }: Pick<SlicedProduct, "taps" | "channels">,
+  depth: number,
+): number {
+  return taps * paddedChannels(channels, depth) / depth;
+}
+
+/** How a product's steps are added up. */
+interface ChainSteps {
+  readonly steps: number;
+  /** Of the longest split. */
+  readonly longest: number;
+  readonly chain: number;
+  readonly chains: SlicedProduct["chains"];
+}
+
+/**
+ * Steps of a product with tiles so deep, those of the longest split, and of each of a split's chains: of equal length, where the
+ * user does not say how long. Padding of the depth may leave a chain of all steps.
+ */
+export function chainSteps(
+  request: PlanRequest,
+  { slices, taps, channels, chains, splits }: SlicedProduct,
+  depth: number,
+): ChainSteps {
+  const steps = depthSteps({ taps, channels }, depth);
+  const longest = Math.ceil(steps / splits);
+  const { flush } = request;
+  const chain = flush === undefined
+    ? Math.ceil(longest / chainCount(request, slices, Math.ceil(taps * channels / splits)))
+    : Math.ceil(flush / depth);
+  return chains === "whole" || chain >= longest
+    ? { steps, longest, chain: longest, chains: "whole" }
+    : { steps, longest, chain, chains };
+}
+
+/** Slices of patches of which four leave a thread registers enough to be faster than one. */
+const WIDE_SLICES = 6;
+
+/** Whether images lie innermost in whole vectors. */
+export function imageVectors(
+  { layout, problem }: Pick<PlanRequest, "layout" | "problem">,
+): boolean {
+  return layout === "chwn" && problem.batch % 4 === 0;
+}
+
+/** Patches that a thread loads at once: those of four images where these lie innermost, but for few channels, which are few patches. */
+export function loadVector(
+  request: Pick<PlanRequest, "layout" | "problem">,
+  slices: number,
+  { allSlices }: SlicePolicy,
+): 1 | 4 {
+  return imageVectors(request) && slices <= WIDE_SLICES && !allSlices ? 4 : 1;
 }

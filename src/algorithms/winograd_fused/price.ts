@@ -1,17 +1,52 @@
 import { filterDepth } from "../../kernels/slices/filter_transform.ts";
+import type { SplitBlocks } from "../../kernels/slices/loop.ts";
+import type { SlicePolicy } from "../../kernels/slices/policy.ts";
+import { partElements } from "../../kernels/slices/split_blocks.ts";
 import { amplification, amplification2d } from "../../winograd/amplification.ts";
 import { parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
+import { pointless, slowToCompile } from "../algorithm.ts";
 import { deviceOf } from "../device/h200.ts";
 import { type DeviceModel, moveTime, passTime } from "../device/model.ts";
+import type { Candidate } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
 import { partialBytes } from "../tensors.ts";
-import { cutRun } from "./cut_run.ts";
-import { filterShape, type TileRun } from "./geometry.ts";
-import { loopTime } from "./loop_time.ts";
-import { chainSteps, slicedProduct } from "./product.ts";
-import { type TileRuns, tileRuns } from "./tiles.ts";
+import {
+  chainSteps,
+  filterShape,
+  type SlicedProduct,
+  slicedProduct,
+  type TileRun,
+  type TileRuns,
+  tileRuns,
+  unsupportedReason,
+} from "./geometry.ts";
+import { choosePolicy, loopTime, splitBlocks } from "./policies.ts";
+
+/** A kernel's product, the policy that it runs with, and which of its blocks share depths. */
+export interface RunCut {
+  readonly runs: readonly TileRun[];
+  readonly product: SlicedProduct;
+  readonly policy: SlicePolicy;
+  readonly split: SplitBlocks | undefined;
+  /** Elements of the partial results of these; 0 where there are none. */
+  readonly parts: number;
+}
+
+/** How the kernel of `runs` is cut where so many workgroups share a depth. Refused if no policy fits the device. */
+export function cutRun(
+  request: PlanRequest,
+  runs: readonly TileRun[],
+  splits: number,
+): Planned<RunCut> {
+  const product = slicedProduct(request, runs, splits);
+  const policy = choosePolicy(request, product);
+  if (isRefusal(policy)) return policy;
+  const split = splitBlocks(request, product, policy);
+  const parts = split === undefined ? 0 : partElements({ split, results: product.results }, policy);
+  return { runs, product, policy, split, parts };
+}
 
 /** Images for which tiles are chosen: all chunks of a batch have the same. */
 const IMAGES = 64;
@@ -23,7 +58,7 @@ const WORTH_MORE_SPLITS = 0.015;
 const WORTH_A_KERNEL = 0.016;
 
 /** How a request is cut: its kernels, and how many workgroups share the depth of each of their tiles. */
-export interface FusedCut {
+interface FusedCut {
   readonly runs: TileRuns;
   readonly splits: number;
 }
@@ -55,10 +90,10 @@ function fusedRuns(request: PlanRequest, axes: 1 | 2): TileRuns {
   return best;
 }
 
-/** How much the algorithm enlarges rounding errors. */
-export function fusedAmplification(request: PlanRequest, axes: 1 | 2): number {
+/** How much kernels enlarge rounding errors. */
+export function runsAmplification(kernels: TileRuns): number {
   return Math.max(
-    ...fusedRuns(request, axes).map((runs) => {
+    ...kernels.map((runs) => {
       const [rows, columns] = runs.map(({ n, r }) => winogradTransform(n, r));
       return columns === undefined ? amplification(rows!) : amplification2d(rows!, columns);
     }),
@@ -177,4 +212,38 @@ function runCost(
     parts,
     longest: chainSteps(request, product, policy.depth).chain * policy.depth,
   };
+}
+
+/** α of tiles along one axis. */
+const ALPHAS = [4, 6, 8];
+/** The largest of them. */
+const ALPHA = 8;
+
+/** Fused Winograd as `auto` weighs it: a candidate a tile. */
+export function fusedCandidates(request: PlanRequest, axes: 1 | 2): Candidate[] {
+  const algorithm = axes === 1 ? "winograd1d" : "winograd2d";
+  const reason = unsupportedReason(request, axes);
+  if (reason !== undefined) return [{ algorithm, amplification: 1, reason }];
+  const filter = request.problem.filterSize.slice(-axes);
+  if (filter.every((size) => size === 1)) return [pointless(algorithm)];
+  if (request.tile !== undefined) {
+    const given = /x/.test(request.tile.split(",")[0]!) ? 2 : 1;
+    return given === axes
+      ? [{
+        algorithm,
+        tile: request.tile,
+        amplification: runsAmplification(fusedRuns(request, axes)),
+      }]
+      : [{ algorithm, amplification: 1, reason: `tile ${request.tile} has not ${axes} axes` }];
+  }
+  if (isSoftware(request) && axes === 1) return [slowToCompile(algorithm)];
+  const taps = filter[0]!;
+  const tiles = axes === 1 && taps < ALPHA
+    ? ALPHAS.filter((alpha) => alpha > taps).map((alpha) => `F(${alpha + 1 - taps},${taps})`)
+    : [undefined];
+  return tiles.map((tile) => {
+    const said = tile === undefined ? {} : { tile };
+    const runs = fusedRuns({ ...request, ...said }, axes);
+    return { algorithm, ...said, amplification: runsAmplification(runs) };
+  });
 }

@@ -1,11 +1,11 @@
 import assert from "#assert";
-import { request, resnet } from "../../../tests/support/fused_requests.ts";
 import { H200_LIMITS } from "../../../bench/h200_limits.ts";
+import { request, resnet } from "../../../tests/support/fused_requests.ts";
 import { convProblem } from "../../problem/conv_problem.ts";
 import { planConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { cutRun } from "./cut_run.ts";
+import { cutRun } from "./price.ts";
 
 Deno.test("along one axis workgroups that leave multiprocessors idle share depths", () => {
   const conv5 = resnet[3]!;

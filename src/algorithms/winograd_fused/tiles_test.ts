@@ -1,6 +1,6 @@
 import assert from "#assert";
 import { parseTile } from "../../winograd/tile.ts";
-import { tileRuns } from "./tiles.ts";
+import { tileRuns } from "./geometry.ts";
 
 const ways = (size: number, taps: number, tile?: string) =>
   tileRuns([size], [taps], tile === undefined ? undefined : parseTile(tile))

@@ -1,14 +1,122 @@
+import { elementsOf, sumOf } from "../../elements/elements.ts";
+import type { Stored } from "../../elements/scalar.ts";
 import type { MatrixStack, TileAxis, TiledTensor } from "../../kernels/winograd_tiles.ts";
 import {
+  type ConvProblem,
   type ConvTensor,
   operandTensors,
   resultTensor,
   tensorShape,
 } from "../../problem/conv_problem.ts";
-import { stridesInLayout } from "../../tensor/layout.ts";
+import type { SplitDrift } from "../../problem/split_drift.ts";
 import { type Matrix, transpose } from "../../winograd/matrix.ts";
+import { formatTile, parseTile, type WinogradTile } from "../../winograd/tile.ts";
+import { tileTransform, type WinogradTransform } from "../../winograd/transform.ts";
+import type { Cut } from "../cut.ts";
+import { groupOf, stridesOf } from "../geometry.ts";
 import type { PlanRequest } from "../request.ts";
-import { planar, type PlannedTile } from "./tiles.ts";
+import type { ProblemBuffers } from "../tensors.ts";
+
+/** Largest n + r − 1 of an axis that the default takes: beyond it rounding errors grow fast. */
+const DEFAULT_ALPHA = 8;
+/** Largest step of the default tile. */
+const DEFAULT_STEP = 4;
+/** Longest filter axis: F(1,16) and F(16,1) are the longest transforms. */
+const LONGEST_FILTER = 16;
+
+/**
+ * The tile that is taken where none is asked for, one entry a spatial axis. Of the steps up to 4 with α ≤ 8 (2 for
+ * filters of 8 and more) each axis takes the one with the fewest products, ⌈size / step⌉·α: 4 for 3x3 and 5x5
+ * filters on large images, 3 where an output of 5 would waste three eighths of two tiles of 4. An axis of filter
+ * size 1 has tiles of 1, and so no transform. Backward-filter, F(filter size, step), steps through the output.
+ */
+export function defaultTile(problem: ConvProblem): WinogradTile {
+  const { op, filterSize } = problem;
+  const sizes = op === "bwd-data" ? problem.inputSize : problem.outputSize;
+  const steps = filterSize.map((filter, axis) => {
+    const most = Math.max(2, Math.min(DEFAULT_STEP, DEFAULT_ALPHA + 1 - filter));
+    const products = (step: number) => Math.ceil(sizes[axis]! / step) * (step + filter - 1);
+    let best = 1;
+    for (let step = 2; step <= Math.min(most, LONGEST_FILTER + 1 - filter); step++) {
+      if (products(step) < products(best)) best = step;
+    }
+    return best;
+  });
+  return op === "bwd-filter" ? { n: [...filterSize], r: steps } : { n: steps, r: [...filterSize] };
+}
+
+/** The tile asked for, or the default. */
+function tileOf({ problem, tile }: PlanRequest): WinogradTile {
+  return tile === undefined ? defaultTile(problem) : parseTile(tile);
+}
+
+/** Why there is no such algorithm for the problem, or undefined if there is. */
+export function nonfusedReason(request: PlanRequest): string | undefined {
+  const { problem } = request;
+  const { op, filterSize, stride, dilation } = problem;
+  const rank = filterSize.length;
+  if (rank > 2) return `it has ${rank} spatial axes, 1 and 2 are supported`;
+  if (stride.some((value) => value !== 1)) return `its stride is ${stride.join("x")}, not 1`;
+  if (dilation.some((value) => value !== 1)) return `its dilation is ${dilation.join("x")}, not 1`;
+  const longest = Math.max(...filterSize);
+  if (longest > LONGEST_FILTER) {
+    return `its filter is ${longest} long, ${LONGEST_FILTER} are supported`;
+  }
+  const tile = tileOf(request);
+  const filter = op === "bwd-filter" ? tile.n : tile.r;
+  if (!sameSizes(filter, filterSize)) {
+    return `tile ${formatTile(tile)} is for filters of ${filter.join("x")}, ` +
+      `this one is ${filterSize.join("x")}`;
+  }
+  return undefined;
+}
+
+/** Whether sizes agree; one axis is two with a first one of 1. */
+function sameSizes(a: readonly number[], b: readonly number[]): boolean {
+  const [left, right] = [planar(a, 1), planar(b, 1)];
+  return left.every((size, axis) => size === right[axis]);
+}
+
+/** Values of two axes; of one axis, after a first one of `first`. */
+function planar(values: readonly number[], first: number): [number, number] {
+  return values.length === 1 ? [first, values[0]!] : [values[0]!, values[1]!];
+}
+
+/** The tile of a request over two axes, and its transforms. */
+export interface PlannedTile {
+  readonly text: string;
+  /** `m4x4r3x3`: in kernel names. */
+  readonly trait: string;
+  readonly transforms: readonly [WinogradTransform, WinogradTransform];
+  /** Products a tile and pair of channels: α0·α1. */
+  readonly products: number;
+  /** What transformed data is stored in: two halves a value where matrix units multiply them. */
+  readonly stored: Stored;
+}
+
+/**
+ * The tile of a supported request.
+ *
+ * @throws {SyntaxError | RangeError} if the tile asked for is none.
+ */
+export function plannedTile(request: PlanRequest): PlannedTile {
+  const tile = tileOf(request);
+  const n = planar(tile.n, 1);
+  const r = planar(tile.r, 1);
+  const stored = request.math === "f16x3" ? "halves" : sumOf(elementsOf(request));
+  const scaled = stored === "halves" ? "f16" : "f32";
+  const transforms = [
+    tileTransform(n[0], r[0], scaled),
+    tileTransform(n[1], r[1], scaled),
+  ] as const;
+  return {
+    text: formatTile(tile),
+    trait: `m${n.join("x")}r${r.join("x")}`,
+    transforms,
+    products: transforms[0].alpha * transforms[1].alpha,
+    stored,
+  };
+}
 
 type Along = MatrixStack["along"];
 type Matrices = readonly [Matrix, Matrix];
@@ -27,170 +135,147 @@ export interface WinogradOperand {
   readonly along: Along;
 }
 
-/** The result of the products: tiles of a tensor. */
-export interface WinogradResult {
-  readonly which: ConvTensor;
-  tensor(images: number): TiledTensor;
-  readonly matrices: Matrices;
-  readonly masked: boolean;
-  /** The side that is the columns of the product. */
-  readonly columns: Along;
-}
-
-/** A convolution as α0·α1·groups products. */
+/** A request's convolution as α0·α1·groups products. */
 export interface WinogradGeometry {
+  readonly request: PlanRequest;
+  readonly tile: PlannedTile;
   /** Operand of the rows, then of the columns. */
   readonly operands: readonly [WinogradOperand, WinogradOperand];
-  readonly result: WinogradResult;
+  /** The result of the products: tiles of a tensor. */
+  readonly result: {
+    readonly which: ConvTensor;
+    tensor(images: number): TiledTensor;
+    readonly matrices: Matrices;
+    readonly masked: boolean;
+    /** The side that is the columns of the product. */
+    readonly columns: Along;
+  };
 }
 
-/** How a request's tensors and transforms enter the products. */
-export function geometryOf(request: PlanRequest, tile: PlannedTile): WinogradGeometry {
-  return request.problem.op === "bwd-filter"
-    ? filterGradient(request, tile)
-    : filteredImages(request, tile);
-}
-
-/** Forward, and backward-data with the filter rotated: transformed filter times transformed images. */
-function filteredImages(request: PlanRequest, tile: PlannedTile): WinogradGeometry {
-  const { problem, layout } = request;
-  const forward = problem.op === "fwd";
-  const [sourceName] = operandTensors(problem.op);
-  const target = resultTensor(problem.op);
-  const padding = planar(problem.paddingBegin, 0);
+/**
+ * How a request's tensors and transforms enter the products. Forward, and backward-data with the filter rotated: transformed filter times
+ * transformed images. Backward-filter, F(filter, step): transformed gradient times transformed images, summed over all tiles.
+ */
+export function geometryOf(request: PlanRequest): WinogradGeometry {
+  const { problem, layout, filterLayout } = request;
+  const { op } = problem;
+  const tile = plannedTile(request);
+  const [rows, columns] = tile.transforms;
+  const gradient = op === "bwd-filter";
   const filterSize = planar(problem.filterSize, 1);
-  const sizes = planar(tensorShape(problem, target).slice(2), 1);
-  const step = transformSizes(tile, "n");
-  const axes = (origins: readonly number[]) =>
-    step.map((m, d) => ({ tiles: Math.ceil(sizes[d]! / m), step: m, origin: origins[d]! }));
-  const origins = padding.map((pad, d) => forward ? -pad : pad + 1 - filterSize[d]!);
-  const inner: Along = layout === "nhwc" ? "channel" : "tile";
+  const sizes = planar(op === "bwd-data" ? problem.inputSize : problem.outputSize, 1);
+  const step = gradient ? [rows.r, columns.r] : [rows.n, columns.n];
+  const origins = planar(problem.paddingBegin, 0)
+    .map((pad, d) => op === "bwd-data" ? pad + 1 - filterSize[d]! : -pad);
+  const images = (which: ConvTensor, origins = [0, 0]) => {
+    const axes = step.map((step, d) => ({
+      tiles: Math.ceil(sizes[d]! / step),
+      step,
+      origin: origins[d]!,
+    }));
+    return (count: number) => activations(request, which, count, axes);
+  };
+  const along: Along = layout === "nhwc" ? "channel" : "tile";
+  const [source, other] = operandTensors(op);
   const data: WinogradOperand = {
-    which: sourceName,
+    which: source,
     role: "data",
-    tensor: (images) => activations(request, sourceName, images, axes(origins)),
-    matrices: [transpose(tile.transforms[0].d), transpose(tile.transforms[1].d)],
-    depth: "channel",
-    along: inner,
+    tensor: images(source, origins),
+    matrices: [transpose(rows.d), transpose(columns.d)],
+    depth: gradient ? "tile" : "channel",
+    along,
   };
-  const filter: WinogradOperand = {
-    which: "filter",
-    role: "filter",
-    tensor: () => filterTensor(request),
-    matrices: [tile.transforms[0].g, tile.transforms[1].g],
-    depth: forward ? "channel" : "tile",
-    along: forward ? "tile" : "channel",
+  const forward = op === "fwd";
+  const second: WinogradOperand = {
+    which: other,
+    matrices: [rows.g, columns.g],
+    ...(gradient ? { role: "gradient", tensor: images("output"), depth: "tile", along } : {
+      role: "filter",
+      tensor: () => filterTensor(request),
+      depth: forward ? "channel" : "tile",
+      along: forward ? "tile" : "channel",
+    }),
   };
+  // Columns are what lies innermost in the result, so that neighbours store neighbours.
+  const inner: Along = !gradient ? along : filterLayout === "crsk" ? "tile" : "channel";
+  const dataFirst = gradient ? inner === "tile" : inner === "channel";
+  const target = resultTensor(op);
   return {
-    operands: inner === "tile" ? [filter, data] : [data, filter],
+    request,
+    tile,
+    operands: dataFirst ? [data, second] : [second, data],
     result: {
       which: target,
-      tensor: (images) => activations(request, target, images, axes([0, 0])),
-      matrices: [transpose(tile.transforms[0].a), transpose(tile.transforms[1].a)],
-      masked: true,
+      tensor: gradient ? () => filterTensor(request) : images(target),
+      matrices: [transpose(rows.a), transpose(columns.a)],
+      masked: !gradient,
       columns: inner,
     },
   };
 }
 
-/** Backward-filter, F(filter, step): transformed gradient times transformed images, summed over all tiles. */
-function filterGradient(request: PlanRequest, tile: PlannedTile): WinogradGeometry {
-  const { problem, layout, filterLayout } = request;
-  const padding = planar(problem.paddingBegin, 0);
-  const sizes = planar(problem.outputSize, 1);
-  const step = transformSizes(tile, "r");
-  const axes = (origins: readonly number[]) =>
-    step.map((m, d) => ({ tiles: Math.ceil(sizes[d]! / m), step: m, origin: origins[d]! }));
-  const operand = (
-    which: "input" | "output",
-    role: WinogradOperand["role"],
-    matrices: Matrices,
-    origins: readonly number[],
-  ): WinogradOperand => ({
-    which,
-    role,
-    tensor: (images) => activations(request, which, images, axes(origins)),
-    matrices,
-    depth: "tile",
-    along: layout === "nhwc" ? "channel" : "tile",
-  });
-  const images = operand(
-    "input",
-    "data",
-    [transpose(tile.transforms[0].d), transpose(tile.transforms[1].d)],
-    padding.map((pad) => -pad),
-  );
-  const gradient = operand(
-    "output",
-    "gradient",
-    [tile.transforms[0].g, tile.transforms[1].g],
-    [0, 0],
-  );
-  // Columns are what lies innermost in the filter, so that neighbours store neighbours.
-  const outputsInner = filterLayout === "crsk";
-  return {
-    operands: outputsInner ? [images, gradient] : [gradient, images],
-    result: {
-      which: "filter",
-      tensor: () => filterTensor(request),
-      matrices: [transpose(tile.transforms[0].a), transpose(tile.transforms[1].a)],
-      masked: false,
-      columns: outputsInner ? "tile" : "channel",
-    },
-  };
-}
+type TileSteps = Pick<TileAxis, "tiles" | "step" | "origin">;
 
-function transformSizes({ transforms }: PlannedTile, side: "n" | "r"): [number, number] {
-  return [transforms[0][side], transforms[1][side]];
+/** What images and filters have in common. */
+function tiledTensor(request: PlanRequest, which: ConvTensor, steps: readonly TileSteps[]) {
+  const [, , ...shape] = tensorShape(request.problem, which);
+  const [batchStride, channelStride, ...strides] = stridesOf(request, which) as [number, number];
+  const sizes = planar(shape, 1);
+  const along = planar(strides, 0);
+  const axis = (d: 0 | 1): TileAxis => ({ size: sizes[d], stride: along[d], ...steps[d]! });
+  const axes = [axis(0), axis(1)] as const;
+  return { groups: request.problem.groups, batchStride, channelStride, axes };
 }
 
 /** Images of the input or output. */
 function activations(
-  { problem, layout }: PlanRequest,
-  which: "input" | "output" | "filter",
+  request: PlanRequest,
+  which: ConvTensor,
   images: number,
-  axes: readonly Pick<TileAxis, "tiles" | "step" | "origin">[],
+  steps: readonly TileSteps[],
 ): TiledTensor {
-  const shape = tensorShape(problem, which);
-  const strides = stridesInLayout(shape, layout);
-  const channels = shape[1]! / problem.groups;
-  const sizes = planar(shape.slice(2), 1);
-  const steps = planar(strides.slice(2), 0);
-  const axis = (d: 0 | 1): TileAxis => ({ size: sizes[d], stride: steps[d], ...axes[d]! });
-  return {
-    groups: problem.groups,
-    groupStride: channels * strides[1]!,
-    batch: images,
-    batchStride: strides[0]!,
-    channels,
-    channelStride: strides[1]!,
-    batchInner: layout === "chwn",
-    axes: [axis(0), axis(1)],
-  };
+  const { problem, layout } = request;
+  const tensor = tiledTensor(request, which, steps);
+  const channels = tensorShape(problem, which)[1]! / problem.groups;
+  const groupStride = channels * tensor.channelStride;
+  return { ...tensor, groupStride, batch: images, channels, batchInner: layout === "chwn" };
 }
 
 /** The filter, one tile for each of a group's K x C. */
-function filterTensor({ problem, filterLayout }: PlanRequest): TiledTensor {
-  const shape = tensorShape(problem, "filter");
-  const strides = stridesInLayout(shape, filterLayout);
-  const outputs = shape[0]! / problem.groups;
-  const sizes = planar(shape.slice(2), 1);
-  const steps = planar(strides.slice(2), 0);
-  const axis = (d: 0 | 1): TileAxis => ({
-    size: sizes[d],
-    stride: steps[d],
-    tiles: 1,
-    step: 0,
-    origin: 0,
-  });
-  return {
-    groups: problem.groups,
-    groupStride: outputs * strides[0]!,
-    batch: outputs,
-    batchStride: strides[0]!,
-    channels: shape[1]!,
-    channelStride: strides[1]!,
-    batchInner: false,
-    axes: [axis(0), axis(1)],
-  };
+function filterTensor(request: PlanRequest): TiledTensor {
+  const one = { tiles: 1, step: 0, origin: 0 };
+  const tensor = tiledTensor(request, "filter", [one, one]);
+  const { inputs, outputs } = groupOf(request);
+  const groupStride = outputs * tensor.batchStride;
+  return { ...tensor, groupStride, batch: outputs, channels: inputs, batchInner: false };
+}
+
+/** The products of one chunk of the batch, cut and laid out in memory. */
+export interface ChunkLayout {
+  readonly images: number;
+  readonly rows: number;
+  readonly columns: number;
+  /** Products of matrices: α0·α1·groups. */
+  readonly batches: number;
+  /** In values, padded to the policy. */
+  readonly depth: number;
+  readonly cut: Cut;
+  readonly stacks: readonly [MatrixStack, MatrixStack];
+  /** Matrices of rows x columns, columns padded to vectors. */
+  readonly result: MatrixStack;
+  readonly resultColumns: number;
+  /** Elements of each operand's stack and of one split's products. */
+  readonly operandElements: readonly [number, number];
+  readonly resultElements: number;
+}
+
+/** What the parts of a plan share. */
+export interface Context {
+  readonly geometry: WinogradGeometry;
+  readonly tensors: ProblemBuffers;
+  /** Of the transformed operands. */
+  readonly operands: readonly [number, number];
+  /** Of halves: what is kept of the operands. */
+  readonly marks: number | undefined;
+  readonly drift: SplitDrift;
 }

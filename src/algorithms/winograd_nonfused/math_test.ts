@@ -1,8 +1,8 @@
 import assert from "#assert";
-import { parseDescriptor } from "../../problem/descriptor.ts";
-import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { H200_LIMITS, H200_UNITS as matrixUnits } from "../../../bench/h200_limits.ts";
 import { h200, request } from "../../../tests/plan_request.ts";
+import type { ConvProblem } from "../../problem/conv_problem.ts";
+import { parseDescriptor } from "../../problem/descriptor.ts";
 import { H200, softwareDevice } from "../device/h200.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
@@ -10,7 +10,6 @@ import type { PlanRequest } from "../request.ts";
 import { geometryOf } from "./geometry.ts";
 import { inMath, nonfusedTime } from "./price.ts";
 import { operandMarks } from "./split.ts";
-import { plannedTile } from "./tiles.ts";
 
 /** A request for Winograd in separate passes, of a device with matrix units. */
 function asked(
@@ -113,8 +112,8 @@ Deno.test("operandMarks() gives every key and row of both operands a word of its
   for (const op of ["fwd", "bwd-data", "bwd-filter"] as const) {
     for (const [layout, by] of [["nhwc", "tile"], ["nchw", "image"]] as const) {
       const one = asked("mb6g2ic24ih13oc40kh3ph1", op, { layout, math: "f16x3" });
-      const geometry = geometryOf(one, plannedTile(one));
-      const { words, marks } = operandMarks(one, geometry, { depth: 32 }, 2);
+      const geometry = geometryOf(one);
+      const { words, marks } = operandMarks(geometry, 32, 2);
       const spans = marks.flatMap(({ by, firstKey, firstRow, rows }) => [
         [firstKey, by === "image" ? 6 : 2 * rows] as const,
         [firstRow, 2 * rows] as const,
@@ -134,7 +133,7 @@ Deno.test("operandMarks() gives every key and row of both operands a word of its
   // More channels than a workgroup has threads for are scaled by image.
   const wide = asked("mb2ic600ih9oc8kh3ph1", "fwd", { math: "f16x3" });
   const by = (depth: number, limits = h200) =>
-    operandMarks({ ...wide, limits }, geometryOf(wide, plannedTile(wide)), { depth }).marks[0].by;
+    operandMarks(geometryOf({ ...wide, limits }), depth).marks[0].by;
   assert.deepEqual([by(512), by(528), by(0)], ["tile", "image", "image"]);
   assert.equal(by(272, { ...h200, maxComputeInvocationsPerWorkgroup: 256 }), "image");
 });

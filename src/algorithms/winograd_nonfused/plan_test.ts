@@ -1,15 +1,15 @@
 import assert from "#assert";
+import { UnsupportedError } from "../../errors.ts";
 import { type ConvProblem, convProblem, OPERATIONS } from "../../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
 import { formatTile } from "../../winograd/tile.ts";
-import { UnsupportedError } from "../../errors.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
+import { defaultTile, nonfusedReason } from "./geometry.ts";
 import { nonfusedTime } from "./price.ts";
-import { defaultTile, nonfusedReason } from "./tiles.ts";
 import { DEFAULT_CHUNK_BYTES } from "./workspace.ts";
 
 const h200 = {

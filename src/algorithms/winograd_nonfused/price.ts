@@ -1,15 +1,11 @@
-import { deviceOf } from "../device/h200.ts";
-import { isRefusal, type Planned } from "../refusal.ts";
-import { operandBytes, partialBytes, resultBytes, resultElements } from "../tensors.ts";
-import { geometryOf, type WinogradGeometry } from "./geometry.ts";
-import { operandMarks, summedPatches } from "./split.ts";
-import type { SplitMarks } from "../../kernels/split_marks.ts";
-import { plannedTile } from "./tiles.ts";
-import { chooseChunks } from "./workspace.ts";
-import { elementCount } from "../../tensor/tensor.ts";
-import { tensorShape } from "../../problem/conv_problem.ts";
-import type { PlanRequest } from "../request.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
+import type { SplitMarks } from "../../kernels/split_marks.ts";
+import { tensorShape } from "../../problem/conv_problem.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import { amplification2d } from "../../winograd/amplification.ts";
+import { formatTile, type WinogradTile } from "../../winograd/tile.ts";
+import { pointless } from "../algorithm.ts";
+import { deviceOf } from "../device/h200.ts";
 import {
   type DeviceModel,
   moveTime,
@@ -18,6 +14,19 @@ import {
   productTime,
 } from "../device/model.ts";
 import { inMath as convInMath } from "../halves.ts";
+import type { Candidate } from "../plan.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
+import { isSoftware, type PlanRequest } from "../request.ts";
+import { operandBytes, partialBytes, resultBytes, resultElements } from "../tensors.ts";
+import {
+  defaultTile,
+  geometryOf,
+  nonfusedReason,
+  plannedTile,
+  type WinogradGeometry,
+} from "./geometry.ts";
+import { operandMarks, summedPatches } from "./split.ts";
+import { chooseChunks } from "./workspace.ts";
 
 /** Products a tile and pair of channels, α0·α1, from which on a transform is large. */
 const LARGE = 64;
@@ -28,13 +37,13 @@ const SHORT = 36;
  * Microseconds of non-fused Winograd whose request says how products are multiplied: each chunk's transforms move the tensors and what
  * is made of them, then its products run on the main loop. Refused if `maxWorkspaceBytes` is too small for one image.
  */
-export function timeInMath(request: PlanRequest): Planned<number> {
+function timeInMath(request: PlanRequest): Planned<number> {
   const device = deviceOf(request);
   const { problem, layout } = request;
   const [read, summed] = [operandBytes(request), partialBytes(request)];
-  const tile = plannedTile(request);
-  const geometry = geometryOf(request, tile);
-  const chunk = chooseChunks(request, geometry, tile);
+  const geometry = geometryOf(request);
+  const { tile } = geometry;
+  const chunk = chooseChunks(geometry);
   if (isRefusal(chunk)) return chunk;
   const chunks = chunk.images === 0 ? 1 : problem.batch / chunk.images;
   const { operandElements, resultElements: summedProducts, cut: { cost, splits } } = chunk;
@@ -50,8 +59,8 @@ export function timeInMath(request: PlanRequest): Planned<number> {
   const alphas = tile.transforms[0].alpha + tile.transforms[1].alpha;
   const alone = tile.products * alphas * device.times.transform;
   let each = 0;
-  const marks = tile.stored === "halves" ? operandMarks(request, geometry, chunk).marks : undefined;
-  let once = marks === undefined ? 0 : marksTime(request, geometry, marks, device);
+  const marks = tile.stored === "halves" ? operandMarks(geometry, chunk.depth).marks : undefined;
+  let once = marks === undefined ? 0 : marksTime(geometry, marks, device);
   geometry.operands.forEach(({ role, which }, index) => {
     const made = transformed * operandElements[index]!;
     const source = read * elementCount(tensorShape(problem, which));
@@ -84,8 +93,7 @@ export function timeInMath(request: PlanRequest): Planned<number> {
 
 /** Microseconds of the passes that find the largest values of images and channels. */
 function marksTime(
-  request: PlanRequest,
-  { operands }: WinogradGeometry,
+  { request, operands }: WinogradGeometry,
   marks: readonly SplitMarks[],
   device: DeviceModel,
 ): number {
@@ -100,7 +108,7 @@ function marksTime(
 /** The request with how its products are multiplied. */
 export function inMath(request: PlanRequest): Planned<PlanRequest> {
   return convInMath(request, {
-    products: (split) => summedPatches(geometryOf(split, plannedTile(split)), split.problem.batch),
+    products: (split) => summedPatches(geometryOf(split), split.problem.batch),
     time: timeInMath,
     clearly: 0.95,
   });
@@ -110,4 +118,54 @@ export function inMath(request: PlanRequest): Planned<PlanRequest> {
 export function nonfusedTime(asked: PlanRequest): Planned<number> {
   const request = inMath(asked);
   return isRefusal(request) ? request : timeInMath(request);
+}
+
+/**
+ * Steps of tiles, 2 or what α allows: F(2x2,3x3), F(4x4,3x3), F(5x5,3x3), which 14 places waste the least of, F(6x6,3x3) and what is like
+ * them. Of backward-filter's a step is what the transform takes for its filter. F(3x3,8x8) errs 1.6 times as much as F(3x3,7x7), and is
+ * more than 5 % faster on two of 25 layers.
+ */
+const STEPS = [2, 4, 5, 6, 7];
+/** Largest α of the tiles above: F(7x7,3x3) and others of 9 enlarge errors more than is allowed unasked, but a filter's gradient. */
+const ALPHA = { data: 8, filter: 9 };
+/** Longest filters that have others than the default. */
+const LONGEST = 9;
+
+/** Non-fused Winograd as `auto` weighs it: a candidate a tile. */
+export function nonfusedCandidates(request: PlanRequest): Candidate[] {
+  const algorithm = "winograd2d-nonfused";
+  const reason = nonfusedReason(request);
+  if (reason !== undefined) return [{ algorithm, amplification: 1, reason }];
+  const tiles = request.tile === undefined ? nonfusedTiles(request) : [request.tile];
+  if (tiles.length === 0) return [pointless(algorithm)];
+  return tiles.map((tile) => ({
+    algorithm,
+    tile,
+    amplification: amplification2d(...plannedTile({ ...request, tile }).transforms),
+  }));
+}
+
+/** Tiles that multiply less than the direct algorithm: the default, and those of other steps, which no CPU's figures tell apart. */
+function nonfusedTiles(request: PlanRequest): string[] {
+  const { problem } = request;
+  const { op, filterSize } = problem;
+  const backward = op === "bwd-filter";
+  const most = ALPHA[backward ? "filter" : "data"];
+  const stepped = STEPS.map((step): WinogradTile => {
+    const steps = filterSize.map((size) =>
+      size === 1 ? 1 : Math.max(2, Math.min(step, most + 1 - size))
+    );
+    return backward ? { n: [...filterSize], r: steps } : { n: steps, r: [...filterSize] };
+  });
+  const longest = Math.max(...filterSize);
+  const others = longest > LONGEST || isSoftware(request) ? [] : stepped;
+  const tiles = [defaultTile(problem), ...others];
+  // Of halves every product saves something, but sums of which a tile has one alone are doubtful where they cancel.
+  const whole = request.math === "f16x3";
+  return [...new Set(tiles.filter((tile) => whole || saves(tile)).map(formatTile))];
+}
+
+/** Whether a tile has fewer products than the direct algorithm. */
+function saves({ n, r }: WinogradTile): boolean {
+  return n.some((size, axis) => size > 1 && r[axis]! > 1);
 }

@@ -1,18 +1,13 @@
-import type { SizeMode } from "../../kernels/module.ts";
 import type { SplitMaxima } from "../../kernels/split_halves.ts";
 import type { SplitMarks } from "../../kernels/split_marks.ts";
-import { tensorTiles, type TiledTensor } from "../../kernels/winograd_tiles.ts";
 import type { SplitOutput } from "../../kernels/split_results.ts";
-import { type Product, productUnit } from "../product.ts";
-import type { Cut } from "../cut.ts";
-import { halvesArithmetic } from "../halves.ts";
-import { clearMarksPass, maximaPasses } from "../split_passes.ts";
+import { tensorTiles } from "../../kernels/winograd_tiles.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
-import type { Context } from "./context.ts";
-import type { Pass } from "../plan.ts";
+import { halvesArithmetic } from "../halves.ts";
+import { maximaPasses } from "../passes.ts";
+import { type Product, productUnit } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
-import type { BufferList } from "../tensors.ts";
-import type { WinogradGeometry, WinogradOperand } from "./geometry.ts";
+import type { ChunkLayout, Context, WinogradGeometry, WinogradOperand } from "./geometry.ts";
 
 /** What a plan says of it. */
 export const SPLIT_NOTE =
@@ -34,7 +29,7 @@ export function summedPatches({ operands: [a] }: WinogradGeometry, images: numbe
 }
 
 /** The marks of both operands, in one buffer. */
-export interface OperandMarks {
+interface OperandMarks {
   readonly words: number;
   readonly marks: readonly [SplitMarks, SplitMarks];
 }
@@ -46,7 +41,7 @@ const MOST_CHANNELS = 512;
 function marksBy(
   { role, along }: WinogradOperand,
   { problem, limits }: PlanRequest,
-  { depth }: { readonly depth: number },
+  depth: number,
 ): SplitMarks["by"] {
   if (role !== "data" || problem.op === "bwd-filter") return "row";
   const most = Math.min(MOST_CHANNELS, limits.maxComputeInvocationsPerWorkgroup);
@@ -56,22 +51,20 @@ function marksBy(
 /**
  * Where the marks of both operands lie.
  *
- * @param layout Of a chunk: its channels, padded.
+ * @param depth Of a chunk: its channels, padded.
  * @param images Of chunks before this one.
  */
 export function operandMarks(
-  request: PlanRequest,
-  { operands }: WinogradGeometry,
-  layout: { readonly depth: number },
+  { request, operands }: WinogradGeometry,
+  depth: number,
   images = 0,
 ): OperandMarks {
   const { batch, groups } = request.problem;
   const counts = operands.map((operand) => {
     const tensor = operand.tensor(batch);
-    const tiles = tensorTiles(tensor);
-    const by = marksBy(operand, request, layout);
+    const by = marksBy(operand, request, depth);
     // Of a filter what is counted as its tiles are its outputs.
-    const rows = operand.depth === "tile" ? tensor.channels : tiles;
+    const rows = operand.depth === "tile" ? tensor.channels : tensorTiles(tensor);
     return { by, rows, keys: by === "image" ? batch : groups * rows };
   });
   let words = 0;
@@ -89,102 +82,79 @@ export function operandMarks(
 
 /** The sides of an operand's tensor by which largest values are found. */
 function maximaOf(
-  operand: WinogradOperand,
-  request: PlanRequest,
+  { tensor, role }: WinogradOperand,
+  { problem }: PlanRequest,
   { by, firstKey }: SplitMarks,
 ): SplitMaxima {
-  const { groups, groupStride, batch, batchStride, channels, channelStride, axes }: TiledTensor =
-    operand.tensor(request.problem.batch);
+  const { groups, groupStride, batch, batchStride, channels, channelStride, axes } = tensor(
+    problem.batch,
+  );
   const spots = axes.map(({ size, stride }) => ({ count: size, stride }));
   const images = { count: batch, stride: batchStride };
   // Groups follow each other along channels, of a filter along what is its batch.
-  const filter = operand.role === "filter";
   const all = { count: groups * channels, stride: channelStride };
   if (by === "image") return { keys: [images], rest: [all, ...spots], firstKey };
-  if (!filter) return { keys: [all], rest: [images, ...spots], firstKey };
+  if (role !== "filter") return { keys: [all], rest: [images, ...spots], firstKey };
   const side = { count: channels, stride: channelStride };
-  return request.problem.op === "fwd"
-    ? { keys: [{ ...images, count: groups * batch }], rest: [side, ...spots], firstKey }
-    : {
-      keys: [{ count: groups, stride: groupStride }, side],
-      rest: [images, ...spots],
-      firstKey,
-    };
+  if (problem.op === "fwd") {
+    return { keys: [{ ...images, count: groups * batch }], rest: [side, ...spots], firstKey };
+  }
+  const keys = [{ count: groups, stride: groupStride }, side];
+  return { keys, rest: [images, ...spots], firstKey };
 }
 
-/** The passes before the transforms: one that clears marks, and those that find the largest values of each operand. */
+/** The passes that find the largest values of an operand, of halves; those of tiles are found as they are transformed. */
 export function markPasses(
-  request: PlanRequest,
-  mode: SizeMode,
-  { operands }: WinogradGeometry,
-  { words, marks }: OperandMarks,
-  buffers: BufferList,
-  places: { readonly marks: number; readonly tensors: readonly [number, number] },
-): { clear: Pass; maxima: Pass[][] } {
-  const context = { mode, buffers, limits: request.limits, places: { marks: places.marks } };
-  const maxima = operands.map((operand, which) => {
-    // Those of tiles are found as they are transformed.
-    if (marks[which]!.by === "tile") return [];
-    return maximaPasses(context, maximaOf(operand, request, marks[which]!), places.tensors[which]!);
-  });
-  return { clear: clearMarksPass(context, words), maxima };
+  { geometry, tensors, marks: place }: Context,
+  which: 0 | 1,
+  depth: number,
+) {
+  if (place === undefined) return [];
+  const { request, operands: { [which]: operand } } = geometry;
+  const marks = operandMarks(geometry, depth).marks[which];
+  if (marks.by === "tile") return [];
+  const shape = maximaOf(operand, request, marks);
+  return maximaPasses(tensors.buffers, { marks: place }, shape, tensors.tensor[operand.which]);
 }
 
 /** How products of halves are summed; of a chain two values are one product. */
 export function splitArithmetic(
-  request: PlanRequest,
   geometry: WinogradGeometry,
-  { cut, depth, images }: {
-    readonly cut: Cut;
-    readonly depth: number;
-    readonly images: number;
-  },
+  { cut, depth, images }: ChunkLayout,
   { marks }: OperandMarks,
 ): PlanArithmetic {
+  const { request } = geometry;
+  const products = summedPatches(geometry, images);
+  const { cutsOff } = request.matrixUnits!;
   return {
-    ...halvesArithmetic(
-      cut,
-      2 * depth,
-      summedPatches(geometry, images),
-      splitUnit(request)?.chain,
-      request.matrixUnits!.cutsOff,
-    ),
+    ...halvesArithmetic(cut, 2 * depth, products, splitUnit(request)?.chain, cutsOff),
     ...(marks.some(({ by }) => by === "tile") ? { scaled: "tiles" as const } : {}),
   };
 }
 
-/** The operand whose patches are images, and the filter or the gradient. */
-function sidesOf({ operands: [a] }: WinogradGeometry) {
-  return a.role === "data" ? [0, 1] as const : [1, 0] as const;
-}
-
-/** What takes products of halves to results, or sums these as they are. */
+/** What takes products of halves to results, or sums these as they are, and the buffers that it binds; nothing of f32. */
 export function outputSplit(
-  { request, geometry, buffers, tensors, drift: { drift = 0 } }: Context,
-  layout: { readonly depth: number },
+  { geometry, tensors: { buffers, tensor }, marks: place, drift: { drift = 0 } }: Context,
+  depth: number,
   first: number,
-): SplitOutput {
-  const { op, batch } = request.problem;
-  const { marks } = operandMarks(request, geometry, layout, first);
-  const [data, other] = sidesOf(geometry);
-  const tensor = (which: 0 | 1) => geometry.operands[which].tensor(batch);
-  const split = (which: 0 | 1) => buffers.split(tensors.tensor[geometry.operands[which].which]);
+): { split: SplitOutput | undefined; places: Readonly<Record<string, number>> } {
+  if (place === undefined) return { split: undefined, places: {} };
+  const { request: { problem: { op, batch } }, operands } = geometry;
+  const { marks } = operandMarks(geometry, depth, first);
+  // The operand whose patches are images, and the filter or the gradient.
+  const [data, other] = operands[0].role === "data" ? [0, 1] as const : [1, 0] as const;
+  const places = { data: tensor[operands[data].which], filter: tensor[operands[other].which] };
   return {
-    marks: [marks[data], marks[other]],
-    drift,
-    plain: {
-      op,
-      data: tensor(data),
-      filter: tensor(other),
-      splits: { data: split(data), filter: split(other) },
+    split: {
+      marks: [marks[data], marks[other]],
+      drift,
+      plain: {
+        op,
+        data: operands[data].tensor(batch),
+        filter: operands[other].tensor(batch),
+        splits: buffers.splits(places),
+      },
     },
+    places: { marks: place, ...places },
   };
-}
-
-/** The buffers that it binds. */
-export function plainPlaces({ geometry, tensors, marks }: Context) {
-  if (marks === undefined) return {};
-  const [data, other] = sidesOf(geometry);
-  const place = (which: 0 | 1) => tensors.tensor[geometry.operands[which].which];
-  return { marks, data: place(data), filter: place(other) };
 }

@@ -1,19 +1,18 @@
-import { scalarBytes, type Stored } from "../../elements/scalar.ts";
 import { elementsOf, sumOf } from "../../elements/elements.ts";
-import { manyChunks, MOST_CHUNKS } from "../chunks.ts";
-import type { TilePolicy } from "../../kernels/policy.ts";
-import { type MatrixStack, tensorTiles } from "../../kernels/winograd_tiles.ts";
+import { scalarBytes, type Stored } from "../../elements/scalar.ts";
 import { unitDepth } from "../../kernels/matrix_units.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
 import { halvesDepth } from "../../kernels/split_halves.ts";
+import { type MatrixStack, tensorTiles } from "../../kernels/winograd_tiles.ts";
 import { type Cut, cutProduct } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
+import { ceilTo } from "../geometry.ts";
 import type { Product } from "../product.ts";
-import { isRefusal, type Planned, refusal } from "../refusal.ts";
+import { isRefusal, manyChunks, MOST_CHUNKS, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { bufferBytes } from "../tensors.ts";
-import type { WinogradGeometry, WinogradOperand } from "./geometry.ts";
+import type { ChunkLayout, WinogradGeometry, WinogradOperand } from "./geometry.ts";
 import { operandMarks, splitUnit } from "./split.ts";
-import type { PlannedTile } from "./tiles.ts";
 
 /**
  * Bytes of transformed operands and products that one chunk of the batch may take where the user sets no limit: a
@@ -29,27 +28,8 @@ const SMALLER = 8;
 /** Offsets of bindings are multiples of 256 bytes: stacks that are bound one after the other too. */
 const ALIGNED_ELEMENTS = 64;
 
-/** The products of one chunk of the batch, cut and laid out in memory. */
-export interface ChunkLayout {
-  readonly images: number;
-  readonly rows: number;
-  readonly columns: number;
-  /** Products of matrices: α0·α1·groups. */
-  readonly batches: number;
-  /** In values, padded to the policy. */
-  readonly depth: number;
-  readonly cut: Cut;
-  readonly stacks: readonly [MatrixStack, MatrixStack];
-  /** Matrices of rows x columns, columns padded to vectors. */
-  readonly result: MatrixStack;
-  readonly resultColumns: number;
-  /** Elements of each operand's stack and of one split's products. */
-  readonly operandElements: readonly [number, number];
-  readonly resultElements: number;
-}
-
 /** Places of an operand in its product: the side that is not the depth. */
-function places(operand: WinogradOperand, images: number): { places: number; depth: number } {
+function placesOf(operand: WinogradOperand, images: number): { places: number; depth: number } {
   const tensor = operand.tensor(images);
   const tiles = tensorTiles(tensor);
   return operand.depth === "tile"
@@ -62,18 +42,13 @@ export function loadedAlong({ along, depth }: WinogradOperand): "place" | "depth
   return along === depth ? "depth" : "place";
 }
 
-const ceilTo = (value: number, multiple: number) => Math.ceil(value / multiple) * multiple;
-
 /** The product of a chunk of `images`. */
 function chunkProduct(
-  request: PlanRequest,
-  { operands: [a, b] }: WinogradGeometry,
-  { products }: PlannedTile,
+  { request, tile, operands: [a, b] }: WinogradGeometry,
   images: number,
 ): Product & { readonly depth: number } {
-  const { problem } = request;
-  const [left, right] = [places(a, images), places(b, images)];
-  const batches = products * problem.groups;
+  const [left, right] = [placesOf(a, images), placesOf(b, images)];
+  const batches = tile.products * request.problem.groups;
   const matrix = splitUnit(request);
   const depth = matrix ? halvesDepth(left.depth, unitDepth(matrix.unit)) : left.depth;
   const side = (operand: WinogradOperand): Product["a"] => ({
@@ -87,7 +62,7 @@ function chunkProduct(
     batches,
     steps: (policy) => Math.ceil(depth / policy.depth),
     elements: ceilTo(batches * left.places * ceilTo(right.places, 4), ALIGNED_ELEMENTS),
-    ...(matrix ? { matrix } : {}),
+    matrix,
     a: side(a),
     b: side(b),
   };
@@ -99,15 +74,9 @@ export function valuesDeep({ depth, matrix }: TilePolicy): number {
 }
 
 /** Lays out the cut products of a chunk of `images`. */
-export function layOutChunk(
-  request: PlanRequest,
-  geometry: WinogradGeometry,
-  tile: PlannedTile,
-  images: number,
-  cut: Cut,
-): ChunkLayout {
+export function layOutChunk(geometry: WinogradGeometry, images: number, cut: Cut): ChunkLayout {
   const [a, b] = geometry.operands;
-  const product = chunkProduct(request, geometry, tile, images);
+  const product = chunkProduct(geometry, images);
   const { rows, columns, batches, elements: resultElements } = product;
   const resultColumns = ceilTo(columns, 4);
   const { policy } = cut;
@@ -116,7 +85,7 @@ export function layOutChunk(
     operand.depth === "tile"
       ? { along: operand.along, tiles: depth, channels: extent }
       : { along: operand.along, tiles: extent, channels: depth };
-  const extents = paddedExtents(policy, rows, columns);
+  const extents = [ceilTo(rows, policy.rows), ceilTo(columns, policy.columns)] as const;
   return {
     images,
     rows,
@@ -135,17 +104,12 @@ export function layOutChunk(
 }
 
 /** Whether a chunk's products are added to those of others. */
-function addsChunks({ problem: { op, batch } }: PlanRequest, images: number): boolean {
+function addsChunks({ request: { problem: { op, batch } } }: WinogradGeometry, images: number) {
   return op === "bwd-filter" && images < batch;
 }
 
-function paddedExtents(policy: TilePolicy, rows: number, columns: number): [number, number] {
-  return [ceilTo(rows, policy.rows), ceilTo(columns, policy.columns)];
-}
-
-/** Workspace buffers, in elements. */
-export interface WorkspaceElements {
-  readonly operands: readonly [number, number];
+/** Workspace buffers beside those of operands, in elements. */
+interface WorkspaceElements {
   /** Products of one chunk, after splits are summed. */
   readonly products: number;
   /** Sums of each split; none where the depth is not split. */
@@ -156,28 +120,15 @@ export interface WorkspaceElements {
 
 /** What the chunks of a plan need. */
 export function workspaceOf(
-  request: PlanRequest,
-  layout: ChunkLayout,
+  geometry: WinogradGeometry,
+  { images, cut: { splits }, resultElements }: ChunkLayout,
 ): WorkspaceElements {
-  const { splits } = layout.cut;
-  const adds = addsChunks(request, layout.images);
+  const adds = addsChunks(geometry, images);
   return {
-    operands: layout.operandElements,
-    products: splits === 1 && adds ? 0 : layout.resultElements,
-    partials: splits === 1 && !adds ? 0 : splits * layout.resultElements,
+    products: splits === 1 && adds ? 0 : resultElements,
+    partials: splits === 1 && !adds ? 0 : splits * resultElements,
     targets: adds ? 2 : 1,
   };
-}
-
-/** Bytes of a workspace. */
-export function workspaceBytes(
-  { operands, products, partials, targets }: WorkspaceElements,
-  stored: { readonly operands: Stored; readonly products: Stored },
-): number {
-  const bytes = (elements: number, element: Stored) =>
-    elements === 0 ? 0 : bufferBytes(elements, element);
-  return bytes(operands[0], stored.operands) + bytes(operands[1], stored.operands) +
-    bytes(products, stored.products) + targets * bytes(partials, stored.products);
 }
 
 /**
@@ -185,47 +136,43 @@ export function workspaceBytes(
  * cheapest, into what is fastest of these and of more chunks of more splits. Refused if one image takes more than `maxWorkspaceBytes`, or
  * that makes too many chunks.
  */
-export function chooseChunks(
-  request: PlanRequest,
-  geometry: WinogradGeometry,
-  tile: PlannedTile,
-): Planned<ChunkLayout> {
+export function chooseChunks(geometry: WinogradGeometry): Planned<ChunkLayout> {
+  const { request, tile: { stored } } = geometry;
   const { problem: { batch }, limits, maxWorkspaceBytes } = request;
   const bindings = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
   const sum = sumOf(elementsOf(request));
-  const lay = (images: number, cut: Cut) => layOutChunk(request, geometry, tile, images, cut);
-  const marksOf = (layout: ChunkLayout) =>
-    tile.stored === "halves"
-      ? bufferBytes(operandMarks(request, geometry, layout).words, "u32")
-      : 0;
-  const bytesOf = (layout: ChunkLayout, needs = workspaceOf(request, layout)) =>
-    marksOf(layout) +
-    workspaceBytes(needs, { operands: tile.stored, products: sum });
-  const bytesBeside = (layout: ChunkLayout) => {
-    const needs = workspaceOf(request, layout);
-    return bytesOf(layout, { ...needs, products: layout.resultElements, partials: 0 });
+  const bytes = (elements: number, element: Stored) =>
+    elements === 0 ? 0 : bufferBytes(elements, element);
+  const bytesOf = (layout: ChunkLayout, needs = workspaceOf(geometry, layout)) => {
+    const { operandElements: [a, b], depth } = layout;
+    const marks = stored === "halves" ? operandMarks(geometry, depth).words : 0;
+    return bytes(marks, "u32") + bytes(a, stored) + bytes(b, stored) + bytes(needs.products, sum) +
+      needs.targets * bytes(needs.partials, sum);
   };
   const cutAndLay = (images: number, asked: PlanRequest = request) => {
-    const targets = addsChunks(request, images) ? 2 : 1;
+    const targets = addsChunks(geometry, images) ? 2 : 1;
     const cut = cutProduct(asked, {
-      ...chunkProduct(request, geometry, tile, images),
+      ...chunkProduct(geometry, images),
       partialBytes: targets * scalarBytes(sum),
-      workspaceBytes: (policy) => bytesBeside(lay(images, { policy, splits: 1, cost: 0 })),
+      // Beside partial results.
+      workspaceBytes(policy) {
+        const layout = layOutChunk(geometry, images, { policy, splits: 1, cost: 0 });
+        return bytesOf(layout, { products: layout.resultElements, partials: 0, targets });
+      },
     });
-    return isRefusal(cut) ? cut : lay(images, cut);
+    return isRefusal(cut) ? cut : layOutChunk(geometry, images, cut);
   };
-  const perChunk = geometry.operands.map(({ role }) => role !== "filter");
   const fits = (layout: ChunkLayout) => {
-    const own = layout.operandElements.filter((_, which) => perChunk[which]);
-    const bytes = [
-      ...own.map((elements) => scalarBytes(tile.stored) * elements),
+    const own = layout.operandElements
+      .filter((_, which) => geometry.operands[which]!.role !== "filter");
+    const moving = [
+      ...own.map((elements) => scalarBytes(stored) * elements),
       scalarBytes(sum) * layout.resultElements,
     ];
-    const moving = bytes.reduce((sum, value) => sum + value, 0);
-    const small = bytes.every((value) => value <= bindings) &&
-      (maxWorkspaceBytes !== undefined || moving <= DEFAULT_CHUNK_BYTES);
-    const last = layout.images <= 1;
-    return (small || last) && bytesOf(layout) <= (maxWorkspaceBytes ?? Infinity);
+    const all = moving.reduce((sum, value) => sum + value, 0);
+    const small = moving.every((value) => value <= bindings) &&
+      (maxWorkspaceBytes !== undefined || all <= DEFAULT_CHUNK_BYTES);
+    return (small || layout.images <= 1) && bytesOf(layout) <= (maxWorkspaceBytes ?? Infinity);
   };
   const { costs } = deviceOf(request);
   const cost = ({ images, cut }: ChunkLayout) =>
@@ -249,10 +196,9 @@ export function chooseChunks(
   const single = cutAndLay(Math.min(1, batch));
   if (isRefusal(single)) return single;
   if (fits(single)) return manyChunks("winograd2d-nonfused", batch);
-  const least = bytesOf(single);
   return refusal(
     "workspace",
-    `winograd2d-nonfused takes at least ${least} bytes of workspace, ` +
+    `winograd2d-nonfused takes at least ${bytesOf(single)} bytes of workspace, ` +
       `at most ${maxWorkspaceBytes} are allowed`,
   );
 }

@@ -1,6 +1,6 @@
 import assert from "#assert";
 import { parseDescriptor } from "../../problem/descriptor.ts";
-import { reduceAxes } from "./axes.ts";
+import { reduceAxes } from "./omega.ts";
 
 const reduce = (text: string) => reduceAxes(parseDescriptor(text, "bwd-filter"));
 

@@ -13,9 +13,8 @@ import {
   paperBlock,
   segmentParameters,
 } from "./baseline.ts";
-import { OMEGAS, parseOmega } from "./omega.ts";
+import { NOMINAL_THROUGHPUT, OMEGAS, parseOmega, throughputOf } from "./omega.ts";
 import { fastestPair } from "./pair.ts";
-import { NOMINAL_THROUGHPUT, throughputOf } from "./throughput.ts";
 
 const nominal = throughputOf(NOMINAL_THROUGHPUT);
 const problem = (text: string) => parseDescriptor(text, "bwd-filter");

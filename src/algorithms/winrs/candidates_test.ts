@@ -2,8 +2,8 @@ import assert from "#assert";
 import { request } from "../../../tests/plan_request.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { expectPlanned } from "../refusal.ts";
-import { winrsCandidates } from "./candidates.ts";
 import { configured } from "./plan.ts";
+import { winrsCandidates } from "./price.ts";
 
 const asked = (sizes: string, layout: "nchw" | "nhwc") =>
   request(parseDescriptor(sizes, "bwd-filter"), { layout });

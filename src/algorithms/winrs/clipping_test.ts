@@ -1,6 +1,6 @@
 import assert from "#assert";
 import fc from "fast-check";
-import { type ClippedAxis, clippedFilterRow, clippedRows, skippedShare } from "./clipping.ts";
+import { type ClippedAxis, clippedFilterRow, clippedRows, skippedShare } from "./omega.ts";
 
 const axis = (output: number, filter: number, padding: number): ClippedAxis => ({
   input: output + filter - 1 - 2 * padding,

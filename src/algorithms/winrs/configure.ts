@@ -1,7 +1,7 @@
+import { evenParts } from "../../kernels/slices/correlation.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
-import { coveredRows, kernelRows, reduceAxes, type ReducedAxes } from "./axes.ts";
 import {
   baselineSegments,
   blockCount,
@@ -13,21 +13,31 @@ import {
   segmentParameters,
   workgroupsInFlight,
 } from "./baseline.ts";
-import { clippedFilterRow } from "./clipping.ts";
-import { type Omega, omegaName, threadSets, tileElements } from "./omega.ts";
+import {
+  clippedFilterRow,
+  coveredRows,
+  kernelRows,
+  type Omega,
+  omegaName,
+  reduceAxes,
+  type ReducedAxes,
+  threadSets,
+  throughputOf,
+  type ThroughputTable,
+  tileElements,
+} from "./omega.ts";
 import { type KernelPair, pairCost, type PairOptions, possiblePairs } from "./pair.ts";
-import { evenParts } from "../../kernels/slices/correlation.ts";
-import { makespan, type WorkgroupGroup } from "./makespan.ts";
 import {
   bucketElements,
   gridSegments,
   longestSum,
+  makespan,
   mostRows,
   rowHeights,
   segment,
   type Segmentation,
+  type WorkgroupGroup,
 } from "./segments.ts";
-import { throughputOf, type ThroughputTable } from "./throughput.ts";
 
 /** All that WinRS decides before it runs. */
 export interface Configuration {

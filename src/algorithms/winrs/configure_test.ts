@@ -1,9 +1,11 @@
 import assert from "#assert";
 import fc from "fast-check";
+import { request } from "../../../tests/plan_request.ts";
 import { parseSuite } from "../../bench/suite.ts";
 import { convProblem } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { H200 } from "../device/h200.ts";
+import { expectPlanned } from "../refusal.ts";
 import {
   type CacheBlock,
   dataElements,
@@ -11,7 +13,6 @@ import {
   paperBlock,
   segmentParameters,
 } from "./baseline.ts";
-import { reduceAxes } from "./axes.ts";
 import {
   configure,
   configureAs,
@@ -21,13 +22,10 @@ import {
   pairOptions,
   rivalPairs,
 } from "./configure.ts";
-import { request } from "../../../tests/plan_request.ts";
-import { expectPlanned } from "../refusal.ts";
-import { type Omega, omegaName, parseOmega } from "./omega.ts";
+import { NOMINAL_THROUGHPUT, type Omega, omegaName, parseOmega, reduceAxes } from "./omega.ts";
 import { parsePair } from "./pair.ts";
 import { configured } from "./plan.ts";
 import { gridSegments } from "./segments.ts";
-import { NOMINAL_THROUGHPUT } from "./throughput.ts";
 
 const SUITE = parseSuite(
   Deno.readTextFileSync(new URL("../../../bench/suites/winrs_bfc.txt", import.meta.url)),

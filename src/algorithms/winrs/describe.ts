@@ -1,9 +1,8 @@
-import { type DeviceModel, deviceText } from "../device/model.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
+import { type DeviceModel, deviceText } from "../device/model.ts";
 import { dataElements } from "./baseline.ts";
 import type { Configuration } from "./configure.ts";
-import { kernelRows } from "./axes.ts";
-import { omegaName } from "./omega.ts";
+import { kernelRows, omegaName } from "./omega.ts";
 import { partStarts, rowHeights, type Segmentation } from "./segments.ts";
 import type { Share, ShareKernel } from "./share.ts";
 

@@ -6,9 +6,16 @@ import { type WinogradTransform, winogradTransform } from "../../winograd/transf
 import { allowedAmplification, HALF_ALLOWED } from "../cost/accuracy.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { PlanRequest } from "../request.ts";
-import { DIRECT, type Omega, omegaName, OMEGAS, threadSets } from "./omega.ts";
-import { loadVector, unitPolicyOf } from "./policies.ts";
-import { NEVER, type ThroughputTable } from "./throughput.ts";
+import { loadVector, unitPolicyOf } from "./baseline.ts";
+import {
+  DIRECT,
+  NEVER,
+  type Omega,
+  omegaName,
+  OMEGAS,
+  threadSets,
+  type ThroughputTable,
+} from "./omega.ts";
 
 /**
  * Kernels in f16, which `half-tile` asks for: transformed data is rounded to f16 and stays so in workgroup memory; transforms,

@@ -7,9 +7,9 @@ import { DEFAULT_LIMITS } from "../plan.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
+import { blockOf } from "./baseline.ts";
 import { enlarged, kernelRates, mayTakeHalf } from "./half.ts";
 import { omegaName, OMEGAS, parseOmega } from "./omega.ts";
-import { blockOf } from "./policies.ts";
 
 function request(width: number, more: Partial<PlanRequest> = {}): PlanRequest {
   return {

@@ -1,6 +1,6 @@
 import assert from "#assert";
 import fc from "fast-check";
-import { makespan, type WorkgroupGroup } from "./makespan.ts";
+import { makespan, type WorkgroupGroup } from "./segments.ts";
 
 /** One workgroup after the other, each in the place that is free first. */
 function oneByOne(groups: readonly WorkgroupGroup[], places: number): number {

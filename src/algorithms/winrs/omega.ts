@@ -1,4 +1,5 @@
 import { InputRangeError } from "../../errors.ts";
+import type { ConvProblem } from "../../problem/conv_problem.ts";
 
 /**
  * A kernel Ω_α(n, r) of WinRS: n neighbouring columns of ∇W from r neighbouring columns of ∇Y by the
@@ -110,4 +111,159 @@ export function isAdmissible({ n, rows }: Omega, filterWidth: number, tiledRows 
  */
 export function admissible(filterWidth: number, tiledRows = 0): Omega[] {
   return OMEGAS.filter((omega) => isAdmissible(omega, filterWidth, tiledRows));
+}
+
+/** Direct TFLOP/s of kernels by {@linkcode omegaName}: only their ratios choose a pair. */
+export type ThroughputTable = Readonly<Record<string, number>>;
+
+/** Of a kernel's rate: so slow that nothing chooses it. */
+export const NEVER = 1e-9;
+
+/** What products alone reach, in TFLOP/s of f32. */
+const PRODUCTS = 30;
+
+/** The rates that follow from the numbers of multiplications alone: 30·n·r/α. */
+export const NOMINAL_THROUGHPUT: ThroughputTable = Object.fromEntries(
+  OMEGAS.map((omega) => [omegaName(omega), PRODUCTS * acceleration(omega)]),
+);
+
+/**
+ * A table's rate of a kernel, as {@linkcode fastestPair} takes it.
+ *
+ * @throws {RangeError} from the function returned, if the rate is missing or not positive.
+ */
+export function throughputOf(table: ThroughputTable): (omega: Omega) => number {
+  return (omega) => {
+    const name = omegaName(omega);
+    const rate = table[name];
+    if (rate !== undefined && rate > 0) return rate;
+    throw new RangeError(`Cannot choose WinRS kernels: the throughput of ${name} is ${rate}`);
+  };
+}
+
+/** An axis of a problem that is walked row by row: sizes, and where the filter meets the input. */
+export interface ClippedAxis {
+  readonly input: number;
+  readonly output: number;
+  readonly filter: number;
+  readonly paddingBegin: number;
+  /** 1 where absent. */
+  readonly stride?: number;
+  /** 1 where absent. */
+  readonly dilation?: number;
+}
+
+/**
+ * Rows of ∇Y, from start to end (exclusive), that meet a row of X in filter row `fh`: those oh with
+ * 0 <= oh·stride + fh·dilation − padding < input. Empty (start = end) where none does.
+ */
+export function clippedRows(axis: ClippedAxis, fh: number): readonly [start: number, end: number] {
+  const { input, output, paddingBegin, stride = 1, dilation = 1 } = axis;
+  const offset = fh * dilation - paddingBegin;
+  const start = Math.min(output, Math.max(0, Math.ceil(-offset / stride)));
+  const end = Math.min(output, Math.max(start, Math.ceil((input - offset) / stride)));
+  return [start, end];
+}
+
+/** The share of pairs of filter row and row of ∇Y that is skipped: p(p + 1) / (F_H·O_H) at stride 1 and padding p on both sides. */
+export function skippedShare(axis: ClippedAxis): number {
+  let kept = 0;
+  for (let fh = 0; fh < axis.filter; fh++) {
+    const [start, end] = clippedRows(axis, fh);
+    kept += end - start;
+  }
+  return 1 - kept / (axis.filter * axis.output);
+}
+
+/**
+ * Rows of ∇Y that a filter row needs, where the rows of several axes (outermost first) are counted through: the
+ * outermost is clipped, the zero rows of the inner ones are left to the loader's bounds check.
+ *
+ * @param filterRow From 0 to the product of the axes' filter sizes.
+ */
+export function clippedFilterRow(
+  outer: readonly ClippedAxis[],
+  filterRow: number,
+): readonly [start: number, end: number] {
+  const [outermost, ...inner] = outer;
+  if (!outermost) return [0, 1];
+  const innerFilters = inner.reduce((rows, { filter }) => rows * filter, 1);
+  const innerRows = inner.reduce((rows, { output }) => rows * output, 1);
+  const [start, end] = clippedRows(outermost, Math.floor(filterRow / innerFilters));
+  return [start * innerRows, end * innerRows];
+}
+
+/**
+ * A problem of one to three axes as WinRS sees it: one axis is the width that F(n, r) runs along; every other is
+ * an outer one, and each combination of its filter rows is a one-dimensional problem (dimension reduction).
+ */
+export interface ReducedAxes {
+  /** Index of the width's axis in the problem's spatial axes. */
+  readonly widthAxis: number;
+  /** The width is not the problem's last axis, so strides of the two change places. */
+  readonly swapped: boolean;
+  readonly filterWidth: number;
+  readonly outputWidth: number;
+  /** The other axes' indices, outermost first; empty for 1-D problems. */
+  readonly outerAxes: readonly number[];
+  /** The other axes' sizes in the same order; the outermost is the one that is clipped. */
+  readonly outer: readonly ClippedAxis[];
+  /** Filter rows: the product of the outer axes' filter sizes. */
+  readonly filterRows: number;
+  /** Rows of the filter along the last outer axis, which nested kernels go along; 0 where that has a stride or dilation, or there is none. */
+  readonly tiledRows: number;
+  /** Rows of ∇Y, which segments cut: the product of the outer axes' output sizes, counted through. */
+  readonly outputRows: number;
+  /** p_H of {@linkcode segmentShape}: rows of ∇Y that the outermost axis' padding spans. */
+  readonly paddingRows: number;
+}
+
+/**
+ * Chooses the width: the last axis, or, where only Ω2(1,1) fits its filter size (1, 11, 13 …) or it has a stride or
+ * dilation, the last axis that has neither and fits more.
+ */
+export function reduceAxes(problem: ConvProblem): ReducedAxes {
+  const lastAxis = problem.filterSize.length - 1;
+  const fits = (axis: number) =>
+    problem.stride[axis] === 1 && problem.dilation[axis] === 1 &&
+    admissible(problem.filterSize[axis]!).length > 1;
+  let widthAxis = lastAxis;
+  while (widthAxis >= 0 && !fits(widthAxis)) widthAxis--;
+  if (widthAxis < 0) widthAxis = lastAxis;
+  const outerAxes = problem.filterSize.map((_, axis) => axis).filter((axis) => axis !== widthAxis);
+  const outer = outerAxes.map((axis): ClippedAxis => ({
+    input: problem.inputSize[axis]!,
+    output: problem.outputSize[axis]!,
+    filter: problem.filterSize[axis]!,
+    paddingBegin: problem.paddingBegin[axis]!,
+    stride: problem.stride[axis]!,
+    dilation: problem.dilation[axis]!,
+  }));
+  const last = outer.at(-1);
+  const outputRows = outer.reduce((rows, { output }) => rows * output, 1);
+  return {
+    widthAxis,
+    swapped: widthAxis !== lastAxis,
+    filterWidth: problem.filterSize[widthAxis]!,
+    outputWidth: problem.outputSize[widthAxis]!,
+    outerAxes,
+    outer,
+    filterRows: outer.reduce((rows, { filter }) => rows * filter, 1),
+    tiledRows: last !== undefined && last.stride === 1 && last.dilation === 1 ? last.filter : 0,
+    outputRows,
+    paddingRows: outer[0] ? outer[0].paddingBegin * outputRows / outer[0].output : 0,
+  };
+}
+
+/** Rows of ∇Y that a kernel goes through one by one, or tiles of them: those of a nested kernel. */
+export function kernelRows({ outer, outputRows }: ReducedAxes, { rows }: Omega): number {
+  const last = outer.at(-1);
+  return rows === undefined || last === undefined
+    ? outputRows
+    : outputRows / last.output * Math.ceil(last.output / rows.r);
+}
+
+/** How much of what a kernel goes through is ∇Y: less than 1 where a nested one's last tiles are filled with zeros. */
+export function coveredRows(axes: ReducedAxes, omega: Omega): number {
+  return axes.outputRows / (kernelRows(axes, omega) * (omega.rows?.r ?? 1));
 }

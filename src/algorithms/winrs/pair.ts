@@ -1,7 +1,14 @@
-import { deviceOf } from "../device/h200.ts";
 import { InputRangeError, InputSyntaxError } from "../../errors.ts";
-import { admissible, isAdmissible, type Omega, omegaName, parseOmega } from "./omega.ts";
-import { throughputOf, type ThroughputTable } from "./throughput.ts";
+import { deviceOf } from "../device/h200.ts";
+import {
+  admissible,
+  isAdmissible,
+  type Omega,
+  omegaName,
+  parseOmega,
+  throughputOf,
+  type ThroughputTable,
+} from "./omega.ts";
 
 /**
  * The kernels that share the columns of ∇Y: `first` takes k0 tiles from the left edge, `second`, where there
@@ -131,7 +138,7 @@ export function kernelsOf(text: string, filterWidth: number): Omega[] {
  *
  * @throws {RangeError} if one is unknown, {SyntaxError} if there are none, more, or one twice.
  */
-export function parseKernels(text: string): Omega[] {
+function parseKernels(text: string): Omega[] {
   const names = text.split(",").map((name) => name.trim());
   if (names.length > 2 || new Set(names).size < names.length) {
     throw new InputSyntaxError(

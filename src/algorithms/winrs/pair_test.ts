@@ -1,8 +1,7 @@
 import assert from "#assert";
 import fc from "fast-check";
-import { admissible, omegaName, OMEGAS } from "./omega.ts";
+import { admissible, NOMINAL_THROUGHPUT, omegaName, OMEGAS, throughputOf } from "./omega.ts";
 import { fastestPair, type KernelPair, pairCost, parsePair, possiblePairs } from "./pair.ts";
-import { NOMINAL_THROUGHPUT, throughputOf } from "./throughput.ts";
 
 const nominal = throughputOf(NOMINAL_THROUGHPUT);
 

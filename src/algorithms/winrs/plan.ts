@@ -1,27 +1,37 @@
-import { variesLoop } from "../../kernels/main_loop_variant.ts";
 import { elementsOf, sumOf } from "../../elements/elements.ts";
-import { scalarBytes } from "../../elements/scalar.ts";
-import { canonicalName } from "../../kernels/kernel.ts";
+import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
+import { canonicalName } from "../../kernels/kernel.ts";
+import { variesLoop } from "../../kernels/main_loop_variant.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
-import { pass, reducePass } from "../passes.ts";
 import { deviceOf } from "../device/h200.ts";
-import { longestLoops, MOST_ITERATIONS } from "../loops.ts";
+import { longestLoops, MOST_ITERATIONS, pass, reducePass } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
-import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
-import { kernelRows, reduceAxes, type ReducedAxes } from "./axes.ts";
-import { dataElements, segmentParameters } from "./baseline.ts";
+import { flatRow, operandBytes, problemBuffers, resultElements } from "../tensors.ts";
+import {
+  blockOf,
+  dataElements,
+  refusePolicies,
+  segmentParameters,
+  sliceSetsOf,
+} from "./baseline.ts";
 import { type Configuration, configure, type ConfigureOptions } from "./configure.ts";
-import { enlarged, isHalf, kernelRates } from "./half.ts";
 import { describeConfiguration, describeShare } from "./describe.ts";
-import { admissible, DIRECT, isAdmissible, omegaName, slicesAtOnce } from "./omega.ts";
+import { enlarged, isHalf, kernelRates } from "./half.ts";
+import {
+  admissible,
+  DIRECT,
+  isAdmissible,
+  omegaName,
+  reduceAxes,
+  type ReducedAxes,
+  slicesAtOnce,
+} from "./omega.ts";
 import { EXACT_PAIR, type KernelPair, kernelsOf, parsePair, unfitKernel } from "./pair.ts";
-import { blockOf, refusePolicies, sliceSetsOf } from "./policies.ts";
-import { longestSum } from "./segments.ts";
 import { type Share, type ShareKernel, shareKernels, sharesOf } from "./share.ts";
 
 /** Why WinRS cannot do a problem, or undefined. */
@@ -57,7 +67,7 @@ function isStrided({ stride, dilation }: ConvProblem, widthAxis: number): boolea
 }
 
 /** What {@linkcode configure} takes for a request: blocks, what is forced, and the room that buckets have. */
-export type RequestedConfiguration =
+type RequestedConfiguration =
   & Required<Pick<ConfigureOptions, "block" | "parameters">>
   & ConfigureOptions;
 
@@ -163,53 +173,37 @@ export function planConfiguration(
   mode: SizeMode,
   configuration: Configuration,
 ): Planned<Plan> {
-  const { problem, limits } = request;
-  const operands = problemBuffers(request);
-  const { buffers, tensor } = operands;
+  const { problem } = request;
+  const device = deviceOf(request);
+  const tensors = problemBuffers(request, mode);
+  const { buffers, tensor, elements: types } = tensors;
   const elements = resultElements(problem);
   const { count } = configuration.segmentation;
-  const { result } = operands.elements;
-  const sum = sumOf(operands.elements);
+  const sum = sumOf(types);
   // Buckets are summed in what their sums are in.
-  const target = result === sum
+  const result = types.result === sum
     ? tensor.filter
-    : buffers.add("sums of buckets", "workspace", elements, sum);
-  const workspace = count > 1
-    ? buffers.add("buckets", "workspace", (count - 1) * elements, sum)
-    : undefined;
-  const shares = sharesOf(configuration);
-  const made = shares.map((share) =>
-    shareKernels(request, mode, configuration, share, operands, target, workspace)
-  );
+    : buffers.workspace("sums of buckets", elements, sum);
+  const buckets = count > 1 ? buffers.workspace("buckets", (count - 1) * elements, sum) : undefined;
+  const places = { result, buckets };
+  const shares = sharesOf(problem, configuration);
+  const made = shares.map((share) => shareKernels(request, configuration, share, tensors, places));
   const kernels = made.flat();
-  const places = {
-    input: tensor.input,
-    output: tensor.output,
-    result: target,
-    buckets: workspace,
-  };
+  const bound = { input: tensor.input, output: tensor.output, ...places };
   const passes: Pass[] = kernels.map(({ kernel, multiplications }) =>
-    pass(kernel, buffers, places, limits, multiplications)
+    pass(kernel, buffers, bound, multiplications)
   );
-  const flat = { elements, rows: 1, rowStride: elements, columns: elements, columnStride: 1 };
-  if (workspace !== undefined) {
-    const shape = { ...flat, splits: count - 1 };
-    const between = { partials: workspace, result: target };
-    passes.push(reducePass(shape, mode, NO_STEPS, buffers, between, limits, sum, true));
-  }
-  if (target !== tensor.filter) {
-    const between = { partials: target, result: tensor.filter };
-    passes.push(
-      reducePass({ ...flat, splits: 1 }, mode, NO_STEPS, buffers, between, limits, result),
-    );
-  }
+  const reduce = (partials: number, splits: number, result: number, of: Scalar, onto: boolean) =>
+    reducePass(flatRow(elements, splits), NO_STEPS, buffers, { partials, result }, of, onto);
+  if (buckets !== undefined) passes.push(reduce(buckets, count - 1, result, sum, true));
+  if (result !== tensor.filter) passes.push(reduce(result, 1, tensor.filter, types.result, false));
   const workspaceBytes = buffers.workspaceBytes();
   return buffers.plan({
     kernel: canonicalName(kernels[0]!.kernel.kernel),
     algorithm: "winrs",
     passes: elements === 0 ? [] : passes,
     predictedMs: configuration.predictedMs,
-    predictedDevice: deviceOf(request).name,
+    predictedDevice: device.name,
     multiplications: kernels.reduce((sum, { multiplications }) => sum + multiplications, 0),
     amplification: Math.max(...shares.map(({ omega }) => enlarged(request, omega))),
     arithmetic: {
@@ -222,7 +216,7 @@ export function planConfiguration(
         configuration,
         workspaceBytes,
         operandBytes(request),
-        deviceOf(request),
+        device,
       ),
       ...shares.map((share, i) => describeShare(share, made[i]!)),
     ],
@@ -231,20 +225,16 @@ export function planConfiguration(
 
 /** Chains go to the segment's bucket as results; buckets are added up one to the next. */
 function winrsArithmetic(
-  { batch, filterSize, outputSize }: ConvProblem,
-  { axes, segmentation }: Configuration,
+  { filterSize, outputSize }: ConvProblem,
+  { axes: { widthAxis, outerAxes } }: Configuration,
   shares: readonly Share[],
   kernels: readonly ShareKernel[],
 ): PlanArithmetic {
-  const { widthAxis, outerAxes } = axes;
-  const [first] = shares as [Share];
-  const { omega, tiles, segmentColumns } = first;
-  const size = kernelRows(axes, omega);
-  const length = longestSum({ size, tiles, batch }, segmentation, segmentColumns);
+  const [{ longest }] = shares as [Share];
   return {
     fold: "results",
-    chain: Math.max(...kernels.map(({ flush }) => flush === 0 ? length : flush)),
-    segment: length,
+    chain: Math.max(...kernels.map(({ flush }) => flush === 0 ? longest : flush)),
+    segment: longest,
     tiles: shares.map(({ omega: { n, r, rows }, firstColumn, tiles }) => ({
       axes: filterSize.map((_, axis) =>
         axis === widthAxis

@@ -1,20 +1,30 @@
-import { directFlops, tensorShape } from "../../problem/conv_problem.ts";
+import { variesLoop } from "../../kernels/main_loop_variant.ts";
+import { directFlops, FLOAT_DTYPES, tensorShape } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
+import { type Algorithm, pointless, slowToCompile } from "../algorithm.ts";
 import { deviceOf } from "../device/h200.ts";
 import { moveTime, passTime } from "../device/model.ts";
+import type { Candidate } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
-import type { PlanRequest } from "../request.ts";
-import { reduceAxes } from "./axes.ts";
-import { configure, coveringRates, pairOptions } from "./configure.ts";
-import { enlarged, kernelRates } from "./half.ts";
-import { type Omega, omegaName, OMEGAS } from "./omega.ts";
-import { fastestPair, type KernelPair, pairCost } from "./pair.ts";
+import { isSoftware, type PlanRequest } from "../request.ts";
 import { resultBytes } from "../tensors.ts";
-import { configured, configureOptions, targetBytes } from "./plan.ts";
-import { NEVER, throughputOf, type ThroughputTable } from "./throughput.ts";
+import { configure, coveringRates, pairOptions } from "./configure.ts";
+import { enlarged, isWeighed, kernelRates, mayTakeHalf } from "./half.ts";
+import {
+  DIRECT,
+  NEVER,
+  type Omega,
+  omegaName,
+  OMEGAS,
+  reduceAxes,
+  throughputOf,
+  type ThroughputTable,
+} from "./omega.ts";
+import { fastestPair, type KernelPair, pairCost, possiblePairs } from "./pair.ts";
+import { configured, configureOptions, planWinrs, targetBytes, winrsReason } from "./plan.ts";
 
 /** How much a pair enlarges rounding errors. */
-export function pairAmplification(request: PlanRequest, { first, second }: KernelPair): number {
+function pairAmplification(request: PlanRequest, { first, second }: KernelPair): number {
   return Math.max(...[first, ...(second ? [second] : [])].map((omega) => enlarged(request, omega)));
 }
 
@@ -28,7 +38,7 @@ function allowedRates(request: PlanRequest, mayTake: (omega: Omega) => boolean):
 }
 
 /** The pair that is fastest by its rates alone among kernels that may be taken. */
-export function pairOf(request: PlanRequest, mayTake: (omega: Omega) => boolean): KernelPair {
+function pairOf(request: PlanRequest, mayTake: (omega: Omega) => boolean): KernelPair {
   const axes = reduceAxes(request.problem);
   const rates = coveringRates(axes, throughputOf(allowedRates(request, mayTake)));
   return fastestPair(axes.filterWidth, axes.outputWidth, rates, pairOptions(axes));
@@ -40,7 +50,7 @@ export function pairWithin(request: PlanRequest, most: number): KernelPair {
 }
 
 /** The pair that is configured of kernels that enlarge errors by `most` at most, one of which is Ω2(1,1). */
-export function configuredWithin(request: PlanRequest, most: number): KernelPair {
+function configuredWithin(request: PlanRequest, most: number): KernelPair {
   const { pair: _, ...free } = request;
   const options = configureOptions(free);
   if (isRefusal(options)) return pairWithin(request, most);
@@ -62,7 +72,7 @@ export function winrsBound(request: PlanRequest, pair: KernelPair): number {
 }
 
 /** Microseconds of WinRS as it would be configured; sums are rounded in a pass. */
-export function winrsTime(request: PlanRequest): Planned<number> {
+function winrsTime(request: PlanRequest): Planned<number> {
   const configuration = configured(request);
   if (isRefusal(configuration)) return configuration;
   const { problem } = request;
@@ -74,3 +84,56 @@ export function winrsTime(request: PlanRequest): Planned<number> {
     : passTime(0, moveTime(summed + resultBytes(request) * elements, device.rates.stream), device);
   return 1e3 * configuration.predictedMs + rounding;
 }
+
+/** WinRS as `auto` weighs it: the pair that it would take within the error that is allowed, and one in f16. */
+export function winrsCandidates(request: PlanRequest, allowed: number): Candidate[] {
+  const algorithm = "winrs";
+  const reason = winrsReason(request);
+  if (reason !== undefined) return [{ algorithm, amplification: 1, reason }];
+  const { problem } = request;
+  const axes = reduceAxes(problem);
+  const { widthAxis, filterWidth, outputWidth } = axes;
+  const strided = problem.stride[widthAxis] !== 1 || problem.dilation[widthAxis] !== 1;
+  const pairs = possiblePairs(filterWidth, outputWidth, () => 1, pairOptions(axes));
+  const kernels = [
+    ...new Set(pairs.flatMap(({ first, second }) => second ? [first, second] : [first])),
+  ].filter((omega) => isWeighed(request, omega));
+  if (strided || kernels.length === 1) return [pointless(algorithm)];
+  if (isSoftware(request)) return [slowToCompile(algorithm)];
+  return [within(), ...half()];
+
+  function within(): Candidate {
+    const most = Math.max(...kernels.map((omega) => enlarged(request, omega)));
+    if (most <= allowed) return { algorithm, amplification: most };
+    const pair = configuredWithin(request, allowed);
+    if (pair.first === DIRECT) {
+      const fastest = pairWithin(request, Infinity);
+      return { algorithm, amplification: pairAmplification(request, fastest) };
+    }
+    return { algorithm, pair: pairText(pair), amplification: pairAmplification(request, pair) };
+  }
+
+  /** Transformed data in f16, where errors may be so large. */
+  function half(): Candidate[] {
+    if (request.dtype !== "f16" || variesLoop(request.variant)) return [];
+    const variant = { halfTile: true };
+    const halved = { ...request, variant };
+    const pair = pairOf(halved, (omega) => mayTakeHalf(halved, omega));
+    if (pair.first === DIRECT) return [];
+    const amplification = pairAmplification(halved, pair);
+    return [{ algorithm, pair: pairText(pair), variant, amplification }];
+  }
+}
+
+/** Backward-filter by one-dimensional Winograd in segments. */
+export const winrs: Algorithm = {
+  name: "winrs",
+  options: ["policy", "splits", "pair", "variant"],
+  dtypes: FLOAT_DTYPES,
+  refuse: winrsReason,
+  candidates: winrsCandidates,
+  // Segments take longer to choose than all else: not where no choice of them could win.
+  atLeast: (request, { amplification }) => winrsBound(request, pairWithin(request, amplification)),
+  price: winrsTime,
+  plan: planWinrs,
+};

@@ -1,5 +1,6 @@
 import assert from "#assert";
 import fc from "fast-check";
+import { NOMINAL_THROUGHPUT, throughputOf } from "./omega.ts";
 import { fastestPair, parsePair } from "./pair.ts";
 import {
   bucketElements,
@@ -13,7 +14,6 @@ import {
   segmentShape,
   tileSegments,
 } from "./segments.ts";
-import { NOMINAL_THROUGHPUT, throughputOf } from "./throughput.ts";
 
 const nominal = throughputOf(NOMINAL_THROUGHPUT);
 const differences = (starts: readonly number[]) =>

@@ -1,17 +1,14 @@
-import {
-  moduleBuilder,
-  type SizedKernel,
-  type SizeMode,
-  splitTrait,
-} from "../../kernels/module.ts";
+import { sumScalar } from "../../elements/scalar.ts";
+import { loadedTensor } from "../../kernels/loader.ts";
+import type { Rotation } from "../../kernels/loop/thread_products.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { moduleBuilder, type SizedKernel } from "../../kernels/module.ts";
 import {
   correlationBatches,
   correlationBatchText,
   type CorrelationShape,
   type GradientAxis,
 } from "../../kernels/slices/correlation.ts";
-import { loadedTensor } from "../../kernels/loader.ts";
-import type { Rotation } from "../../kernels/loop/thread_products.ts";
 import {
   correlationLoader,
   unitCorrelationLoader,
@@ -26,18 +23,12 @@ import {
 } from "../../kernels/slices/policy.ts";
 import { sliceTile } from "../../kernels/slices/tile.ts";
 import { unitSliceKernel, unitSliceName } from "../../kernels/slices/unit_loop.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
-import { sumScalar } from "../../elements/scalar.ts";
-import { tensorShape } from "../../problem/conv_problem.ts";
-import { stridesInLayout } from "../../tensor/layout.ts";
+import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { identity } from "../../winograd/matrix.ts";
 import { slicesTransform, tileTransform } from "../../winograd/transform.ts";
+import { groupOf, spatialAxes, stridesOf } from "../geometry.ts";
 import type { PlanRequest } from "../request.ts";
-import { type BufferList, type problemBuffers, resultElements } from "../tensors.ts";
-import { type Configuration, longestPart } from "./configure.ts";
-import { kernelRows } from "./axes.ts";
-import { type Omega, omegaName, threadSets } from "./omega.ts";
-import { longestSum, rowHeights } from "./segments.ts";
+import { type ProblemBuffers, resultElements } from "../tensors.ts";
 import {
   loadVector,
   operandsAcross,
@@ -45,11 +36,17 @@ import {
   type SliceSet,
   sliceSetsOf,
   unitPolicyOf,
-} from "./policies.ts";
+} from "./baseline.ts";
+import { type Configuration, longestPart } from "./configure.ts";
+import { kernelRows, type Omega, omegaName, threadSets } from "./omega.ts";
+import { longestSum, rowHeights } from "./segments.ts";
 
 /** The tiles of each row that one kernel of a pair takes, and the segments that they lie in. */
 export interface Share {
   readonly omega: Omega;
+  /** Rows of ∇Y, or tiles of them, and products of its longest sum. */
+  readonly rows: number;
+  readonly longest: number;
   readonly tiles: number;
   readonly firstColumn: number;
   readonly segmentColumns: number;
@@ -59,25 +56,34 @@ export interface Share {
 }
 
 /** What the kernels of a configuration do. */
-export function sharesOf({ pair, segmentation }: Configuration): Share[] {
+export function sharesOf(
+  { batch }: ConvProblem,
+  { axes, pair, segmentation }: Configuration,
+): Share[] {
   const { firstColumns, columns, shared } = segmentation;
-  const first: Share = {
-    omega: pair.first,
-    tiles: pair.k0,
+  const { first, second, k0, k1 } = pair;
+  const share = (omega: Omega, place: Omit<Share, "omega" | "rows" | "longest">): Share => {
+    const rows = kernelRows(axes, omega);
+    const { tiles, segmentColumns } = place;
+    const longest = longestSum({ size: rows, tiles, batch }, segmentation, segmentColumns);
+    return { omega, rows, longest, ...place };
+  };
+  const one = share(first, {
+    tiles: k0,
     firstColumn: 0,
     segmentColumns: firstColumns,
     firstBucket: 0,
     adds: false,
-  };
-  if (pair.second === undefined) return [first];
-  return [first, {
-    omega: pair.second,
-    tiles: pair.k1,
-    firstColumn: pair.k0 * pair.first.r,
+  });
+  if (second === undefined) return [one];
+  const two = share(second, {
+    tiles: k1,
+    firstColumn: k0 * first.r,
     segmentColumns: columns - firstColumns,
     firstBucket: shared ? 0 : firstColumns,
     adds: shared,
-  }];
+  });
+  return [one, two];
 }
 
 /** A kernel of a share, and how it is started. */
@@ -100,39 +106,26 @@ function flushEvery({ flush }: PlanRequest, omega: Omega, length: number): numbe
   return every < length ? every : 0;
 }
 
-/** Buffers of a problem, as kernels of shares take them. */
-type ShareBuffers = Pick<ReturnType<typeof problemBuffers>, "buffers" | "tensor" | "elements">;
+/** The buffer of bucket 0, the result's where that is what sums are in, and that of buckets 1 and on, where there are any. */
+export interface BucketPlaces {
+  readonly result: number;
+  readonly buckets: number | undefined;
+}
 
-/**
- * Makes a share's kernels: one, or one of each set of its slices, each of which adds to the buckets of those before it.
- *
- * @param target The buffer of bucket 0: the result's where that is what sums are in.
- * @param workspace The buffer of buckets 1 and on, where there are any.
- * @throws {UnsupportedError} if no policy fits the device.
- */
+/** Makes a share's kernels: one, or one of each set of its slices, each of which adds to the buckets of those before it. */
 export function shareKernels(
   request: PlanRequest,
-  mode: SizeMode,
-  configuration: Configuration,
+  segmented: Configuration,
   share: Share,
-  operands: ShareBuffers,
-  target: number,
-  workspace: number | undefined,
+  tensors: ProblemBuffers,
+  places: BucketPlaces,
 ): ShareKernel[] {
-  return sliceSetsOf(request, share.omega).map((set, index, sets) =>
-    shareKernel(
-      request,
-      mode,
-      configuration,
-      { ...share, adds: share.adds || index > 0 },
-      set,
-      // How its name tells it from the others.
-      sets.length === 1 ? [] : [`set${index}`],
-      operands,
-      target,
-      workspace,
-    )
-  );
+  return sliceSetsOf(request, share.omega).map((set, index, sets) => {
+    const adds = share.adds || index > 0;
+    // How its name tells it from the others.
+    const trait = sets.length === 1 ? [] : [`set${index}`];
+    return shareKernel(request, segmented, { ...share, adds }, set, trait, tensors, places);
+  });
 }
 
 /**
@@ -146,27 +139,25 @@ const NESTED_ROTATION: Rotation = { ...ROTATION, rows: 3 };
 
 function shareKernel(
   request: PlanRequest,
-  mode: SizeMode,
   configuration: Configuration,
-  { adds, omega, ...place }: Share,
+  share: Share,
   set: SliceSet,
   setTrait: readonly string[],
-  { buffers, tensor, elements: types }: ShareBuffers,
-  target: number,
-  workspace: number | undefined,
+  { buffers, tensor, elements: types }: ProblemBuffers,
+  places: BucketPlaces,
 ): ShareKernel {
   const { problem, layout } = request;
-  const { axes, segmentation } = configuration;
+  const { omega, adds, longest, rows, tiles } = share;
   const elements = resultElements(problem);
-  const shape = correlationShape(request, configuration, { adds, omega, ...place });
+  const shape = correlationShape(request, configuration, share);
   // The gradient is F(n,r)'s filter, X its input.
   const half = types.tile === "f16";
-  const [columns, ...rows] = [omega, ...(omega.rows === undefined ? [] : [omega.rows])]
-    .map(({ n, r }) => tileTransform(n, r, half ? "f16" : "f32"));
+  const transform = ({ n, r }: { n: number; r: number }) =>
+    tileTransform(n, r, half ? "f16" : "f32");
   const transforms = tileTransforms(
     [
-      ...rows.map((one) => slicesTransform(one, set.rows)),
-      slicesTransform(columns!, set.columns),
+      ...(omega.rows ? [slicesTransform(transform(omega.rows), set.rows)] : []),
+      slicesTransform(transform(omega), set.columns),
     ],
     identity(1),
     threadSets(omega) > 1,
@@ -174,27 +165,20 @@ function shareKernel(
   const slices = set.rows.length * set.columns.length;
   const units = unitPolicyOf(request, omega);
   const policy = units ?? policyOf(request, omega);
-  const { tiles, segmentColumns } = place;
-  const size = kernelRows(axes, omega);
-  const length = longestSum({ size, tiles, batch: problem.batch }, segmentation, segmentColumns);
   const round = units?.written ?? 1;
-  const partial = round * Math.ceil(flushEvery(request, omega, length) / (round * policy.depth));
-  const module = moduleBuilder(mode);
-  const splits = splitsOf(buffers, [tensor.input, tensor.output, target, workspace]);
+  const partial = round * Math.ceil(flushEvery(request, omega, longest) / (round * policy.depth));
+  const module = moduleBuilder(buffers.mode);
   const wide = units === undefined ? loadVector(request, omega) : 8;
+  const value = { storage: types.storage, tile: sumScalar(types.storage) };
   const access = (name: "input" | "output") =>
-    loadedTensor(module, name, wide, buffers.split(tensor[name]), {
-      storage: types.storage,
-      tile: sumScalar(types.storage),
-    });
+    loadedTensor(module, name, wide, buffers.split(tensor[name]), value);
   const [inputAccess, gradientAccess] = [access("input"), access("output")];
-  const vector = shape.filterInStride === 1 && shape.inChannels % 4 === 0 && elements % 4 === 0
-    ? 4
-    : 1;
-  const result = module.tensor("result", "write", vector, buffers.split(target));
-  const buckets = workspace === undefined
-    ? undefined
-    : module.tensor("buckets", "write", vector, buffers.split(workspace));
+  const whole = shape.filterInStride === 1 && shape.inChannels % 4 === 0 && elements % 4 === 0;
+  const vector = whole ? 4 : 1;
+  const written = (name: "result" | "buckets", buffer: number) =>
+    module.tensor(name, "write", vector, buffers.split(buffer));
+  const result = written("result", places.result);
+  const buckets = places.buckets === undefined ? undefined : written("buckets", places.buckets);
   const { rotatedLoop } = fullVariant(request.variant);
   const loop = {
     slices,
@@ -202,7 +186,7 @@ function shareKernel(
     columns: shape.inChannels,
     batches: correlationBatches(shape),
     anyBatches: true,
-    steps: Math.ceil(length / policy.depth),
+    steps: Math.ceil(longest / policy.depth),
     firstStep: "0u",
     endStep: `(depth_end + ${policy.depth - 1}u) / ${policy.depth}u`,
     batchText: correlationBatchText(module, shape),
@@ -213,14 +197,15 @@ function shareKernel(
     request.filterLayout,
     `${shape.outer.length}o`,
     `o${vector}`,
-    ...(workspace === undefined ? [] : ["buckets"]),
+    ...(buckets === undefined ? [] : ["buckets"]),
     ...(adds ? ["add"] : []),
     ...(half ? ["half_tile"] : []),
     ...setTrait,
     ...(wide === 4 ? ["wide"] : []),
   ];
-  const adding = adds ? "always" : partial > 0 ? "again" : "never";
+  const splits = buffers.splitTrait(tensor.input, tensor.output, places.result, places.buckets);
   const name = [`winrs_${types.storage}_${omegaName(omega)}`, traits.join("_") + splits] as const;
+  const adding = adds ? "always" : partial > 0 ? "again" : "never";
   const early = units !== undefined;
   const store = correlationStore(module, result, buckets, shape, elements, adding, early);
   const kernel = units === undefined ? threadKernel(policyOf(request, omega)) : unitSliceKernel(
@@ -241,7 +226,7 @@ function shareKernel(
     store,
   );
   const { workgroups } = kernel;
-  const blocks = workgroups / (segmentation.rows * shape.segmentColumns);
+  const blocks = workgroups / (configuration.segmentation.rows * shape.segmentColumns);
   return {
     kernel,
     tile: units === undefined ? slicePolicyName(policyOf(request, omega)) : unitSliceName(units),
@@ -249,8 +234,7 @@ function shareKernel(
     blocks,
     threads: kernel.kernel.workgroupSize[0],
     flush: partial * policy.depth,
-    multiplications: blocks * policy.rows * policy.columns * slices * problem.batch *
-      place.tiles * kernelRows(axes, omega),
+    multiplications: blocks * policy.rows * policy.columns * slices * problem.batch * tiles * rows,
   };
 
   function threadKernel(policy: SlicePolicy): SizedKernel {
@@ -291,52 +275,45 @@ function shareKernel(
   }
 }
 
-function splitsOf(buffers: BufferList, places: readonly (number | undefined)[]): string {
-  return splitTrait(
-    ...places.flatMap((place) => place === undefined ? [] : [buffers.split(place)]),
-  );
-}
-
 /** What the kernel's generator takes of a share. */
 function correlationShape(
-  { problem, layout, filterLayout }: PlanRequest,
+  request: PlanRequest,
   { axes, segmentation }: Configuration,
-  { omega, adds: _, ...place }: Share,
+  { omega, rows, tiles, firstColumn, segmentColumns, firstBucket }: Share,
 ): CorrelationShape {
-  const { groups } = problem;
-  const [input, gradient, filter] = (["input", "output", "filter"] as const).map((which) =>
-    stridesInLayout(tensorShape(problem, which), which === "filter" ? filterLayout : layout)
-  ) as [number[], number[], number[]];
+  const { problem, layout } = request;
+  const { inputs, outputs } = groupOf(request);
+  const input = stridesOf(request, "input") as [number, number];
+  const gradient = stridesOf(request, "output") as [number, number];
+  const filter = stridesOf(request, "filter") as [number, number];
+  const across = spatialAxes(problem, "forward", input);
   const axis = (d: number): GradientAxis => ({
-    size: problem.inputSize[d]!,
-    places: problem.outputSize[d]!,
-    taps: problem.filterSize[d]!,
-    stride: problem.stride[d]!,
-    dilation: problem.dilation[d]!,
-    padding: problem.paddingBegin[d]!,
-    sourceStride: input[2 + d]!,
+    ...across[d]!,
     gradientStride: gradient[2 + d]!,
     filterStride: filter[2 + d]!,
   });
   return {
     batch: problem.batch,
-    groups,
-    outChannels: problem.outChannels / groups,
-    inChannels: problem.inChannels / groups,
-    inputBatchStride: input[0]!,
-    inputChannelStride: input[1]!,
-    gradientBatchStride: gradient[0]!,
-    gradientChannelStride: gradient[1]!,
-    filterOutStride: filter[0]!,
-    filterInStride: filter[1]!,
+    groups: problem.groups,
+    outChannels: outputs,
+    inChannels: inputs,
+    inputBatchStride: input[0],
+    inputChannelStride: input[1],
+    gradientBatchStride: gradient[0],
+    gradientChannelStride: gradient[1],
+    filterOutStride: filter[0],
+    filterInStride: filter[1],
     outer: axes.outerAxes.map(axis),
     width: axis(axes.widthAxis),
     n: omega.n,
     r: omega.r,
     tiledRows: omega.rows,
-    ...place,
+    tiles,
+    firstColumn,
+    segmentColumns,
+    firstBucket,
     segmentRows: segmentation.rows,
-    segmentHeights: rowHeights(kernelRows(axes, omega), segmentation),
+    segmentHeights: rowHeights(rows, segmentation),
     bucketColumns: segmentation.shared ? segmentation.firstColumns : segmentation.columns,
     imagesFirst: layout !== "nchw",
     channelsInner: layout === "nhwc",

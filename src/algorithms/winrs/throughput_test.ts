@@ -1,7 +1,6 @@
 import assert from "#assert";
 import { H200 } from "../device/h200.ts";
-import { omegaName, OMEGAS, parseOmega } from "./omega.ts";
-import { throughputOf } from "./throughput.ts";
+import { omegaName, OMEGAS, parseOmega, throughputOf } from "./omega.ts";
 
 Deno.test("throughputOf() gives the table's rate and refuses one that is missing or not positive", () => {
   const rate = throughputOf({ a8n3r6: 61.5, a4n3r2: 0 });

@@ -1,4 +1,4 @@
-import { predictMs } from "../../algorithms/cost/choose.ts";
+import { predictMs } from "../../algorithms/cost/auto.ts";
 import type { DeviceModel } from "../../algorithms/device/model.ts";
 import type { PlanRequest } from "../../algorithms/request.ts";
 

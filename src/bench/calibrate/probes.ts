@@ -1,9 +1,8 @@
 import { type DeviceModel, moveTime, passTime } from "../../algorithms/device/model.ts";
-import type { AlgorithmName } from "../../algorithms/names.ts";
-import type { DeviceLimits, Plan } from "../../algorithms/plan.ts";
+import type { AlgorithmName, DeviceLimits, Plan } from "../../algorithms/plan.ts";
 import { tryPlanConv } from "../../algorithms/planner.ts";
-import type { PlanRequest } from "../../algorithms/request.ts";
 import { isRefusal } from "../../algorithms/refusal.ts";
+import type { PlanRequest } from "../../algorithms/request.ts";
 import { omegaName, OMEGAS } from "../../algorithms/winrs/omega.ts";
 import { configured } from "../../algorithms/winrs/plan.ts";
 import { matrixPolicies } from "../../kernels/matrix_policies.ts";

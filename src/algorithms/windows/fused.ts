@@ -6,23 +6,27 @@ import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
-import { addsUp, packFilterPass, productPass, tapDepth } from "../conv_product.ts";
+import {
+  addsUp,
+  cutPasses,
+  cutTiles,
+  packedFilter,
+  type ProductPart,
+  productPass,
+  streamsOf,
+  tapDepth,
+} from "../conv_product.ts";
 import { cutArithmetic, cutProduct } from "../cut.ts";
-import { type Product, productUnit } from "../product.ts";
 import { cutNotes } from "../cut_note.ts";
-import { cutPasses, cutTiles, type ProductPart, streamsOf } from "../cut_passes.ts";
+import { deviceOf } from "../device/h200.ts";
+import { productTime } from "../device/model.ts";
 import type { Pass, Plan } from "../plan.ts";
-import { withHalfTile } from "../product_time.ts";
+import { type Product, productUnit } from "../product.ts";
+import { gatheredTime, storedShare, withHalfTile } from "../product_time.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
-import {
-  windowColumns,
-  windowFilter,
-  type WindowGeometry,
-  windowGeometry,
-  windowTarget,
-} from "./geometry.ts";
+import { windowFilter, type WindowGeometry, windowGeometry, windowTarget } from "./geometry.ts";
 
 /** Which elements of the input a load takes, and which way neighbouring threads go. */
 function gatherAccess(request: PlanRequest, { interleave, channels }: WindowGeometry) {
@@ -42,7 +46,7 @@ function gatherAccess(request: PlanRequest, { interleave, channels }: WindowGeom
 }
 
 /** The product of a request and what its loads take, before it is cut. */
-export function fusedProduct(request: PlanRequest) {
+function fusedProduct(request: PlanRequest) {
   const { problem } = request;
   const geometry = windowGeometry(request);
   const access = gatherAccess(request, geometry);
@@ -50,7 +54,7 @@ export function fusedProduct(request: PlanRequest) {
     windowFilter(request, geometry, policy, tapDepth(geometry.channels, policy.depth));
   const product: Product = {
     rows: geometry.rows,
-    columns: windowColumns(geometry, problem.batch),
+    columns: problem.batch * geometry.spots,
     batches: problem.groups,
     steps: (policy) => filter(policy).depth / policy.depth,
     elements: resultElements(problem),
@@ -66,7 +70,7 @@ export function fusedProduct(request: PlanRequest) {
 /** Plans im2win without its tensor: window rows are built in workgroup memory, a strip at a time. */
 export function planIm2winFused(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   const request = withHalfTile(asked, fusedProduct(asked).product);
-  const { problem, limits } = request;
+  const { problem } = request;
   const { geometry, access, filter: filterOf, product: whole } = fusedProduct(request);
   const { taps, channels, interleave } = geometry;
   const { rows, columns } = whole;
@@ -76,37 +80,16 @@ export function planIm2winFused(asked: PlanRequest, mode: SizeMode): Planned<Pla
   const padded = tapDepth(geometry.channels, policy.depth);
   const filter = filterOf(policy);
 
-  const tensors = problemBuffers(request);
-  const { buffers, tensor, bias, elements } = tensors;
-  const packed = buffers.add(
-    "filter in window order",
-    "workspace",
-    packedElements(filter),
-    elements.storage,
-  );
-  const shape = {
-    cut,
-    rows,
-    columns,
-    target: { ...windowTarget(geometry), buffer: tensor.output, element: elements.result },
-  };
-  const main = cutPasses(request, mode, shape, tensors, product);
-  const passes = [
-    ...packFilterPass(
-      filter,
-      mode,
-      buffers,
-      { unpacked: tensor.filter, packed },
-      limits,
-      elements.storage,
-    ),
-    main.product,
-    ...main.sums,
-  ];
+  const tensors = problemBuffers(request, mode);
+  const { buffers, tensor, elements } = tensors;
+  const { packed, passes: pack } = packedFilter(filter, tensors, "filter in window order");
+  const target = { ...windowTarget(geometry), buffer: tensor.output, element: elements.result };
+  const shape = { cut, rows, columns, target };
+  const main = cutPasses(request, shape, tensors, product);
   return buffers.plan({
     kernel: canonicalName(main.product.kernel),
     algorithm: "im2win-fused",
-    passes: resultElements(problem) === 0 ? [] : passes,
+    passes: resultElements(problem) === 0 ? [] : [...pack, main.product, ...main.sums],
     multiplications: main.product.multiplications,
     arithmetic: cutArithmetic(main.cut, whole.steps(policy), whole.matrix?.chain),
     notes: [
@@ -125,42 +108,53 @@ export function planIm2winFused(asked: PlanRequest, mode: SizeMode): Planned<Pla
     const read = (name: string, vector: 1 | 4, buffer: number) =>
       module.tensor(name, "read", vector, buffers.split(buffer), storage, tile);
     const a = read("packed", vectorLoads ? 4 : 1, packed);
-    const b = read("input", access.sourceVector, tensor.input);
-    return productPass(
-      {
-        name: `im2win_fused_fwd_${elementsTrait(elements)}`,
-        accumulate: elements.accumulate,
-        chain: whole.matrix?.chain,
-        trait: `${request.layout}_${problem.filterSize.length}d_${
-          padded % policy.depth === 0 ? "tap" : "linear"
-        }_i${interleave}b${access.sourceVector}`,
-        mode,
-        module,
-        policy,
-        variant: request.variant,
-        depth: taps * padded,
-        a: packedLoader(module, "a", a, {
-          places: filter.paddedRows,
-          depth: filter.depth,
-          tileDepth: policy.depth,
-        }),
-        b: windowGatherLoader(module, b, {
-          axes: geometry.axes,
-          interleave,
-          channels,
-          paddedChannels: padded,
-          batchStride: geometry.input[0]!,
-          channelStride: geometry.input[1]!,
-          sourceVector: access.sourceVector,
-          along: access.along,
-          tileDepth: policy.depth,
-        }),
-        places: { packed, input: tensor.input, bias },
-        operands: [packed, tensor.input],
-        ...part,
-      },
-      buffers,
-      limits,
-    );
+    const { along, sourceVector } = access;
+    const b = read("input", sourceVector, tensor.input);
+    const { axes, input } = geometry;
+    const lies = { places: filter.paddedRows, depth: filter.depth, tileDepth: policy.depth };
+    return productPass({
+      name: `im2win_fused_fwd_${elementsTrait(elements)}`,
+      chain: whole.matrix?.chain,
+      trait: `${request.layout}_${problem.filterSize.length}d_${
+        padded % policy.depth === 0 ? "tap" : "linear"
+      }_i${interleave}b${sourceVector}`,
+      module,
+      depth: taps * padded,
+      a: packedLoader(module, "a", a, lies),
+      b: windowGatherLoader(module, b, {
+        axes,
+        interleave,
+        channels,
+        paddedChannels: padded,
+        batchStride: input[0]!,
+        channelStride: input[1]!,
+        sourceVector,
+        along,
+        tileDepth: policy.depth,
+      }),
+      places: { packed, input: tensor.input },
+      ...part,
+    }, buffers);
   }
+}
+
+/** Microseconds of im2win that builds its windows on the way. */
+export function im2winFusedTime(request: PlanRequest): Planned<number> {
+  const device = deviceOf(request);
+  const { geometry, product, filter } = fusedProduct(request);
+  const cut = cutProduct(request, product);
+  if (isRefusal(cut)) return cut;
+  const { policy, cost } = cut;
+  const linear = filter(policy).paddedChannels % policy.depth !== 0;
+  // Four images share it, but they are four loads where one could take four channels.
+  const alone = geometry.interleave === 1 ||
+    request.layout === "nhwc" && geometry.channels % 4 === 0;
+  const share = linear && alone ? device.shares.linear : 1;
+  // Windows are read by fours at most, of few channels one by one.
+  const { narrowLoads, fewHalves } = device.shares;
+  const fours = geometry.channels % 4 === 0 ? 1 : fewHalves.one;
+  const units = policy.matrix === undefined ? 1 : narrowLoads * fours;
+  const time = productTime(cost, share * units * device.rates.gathered);
+  const stored = storedShare(request, windowTarget(geometry), geometry.rows);
+  return gatheredTime(request, time, filter(policy), stored);
 }

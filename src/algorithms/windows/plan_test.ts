@@ -3,16 +3,14 @@ import { join } from "node:path";
 import { readSuite } from "../../bench/suite_files.ts";
 import { matrixElements } from "../../kernels/im2col.ts";
 import { windowElements } from "../../kernels/im2win.ts";
-import { type ConvProblem, convProblem } from "../../problem/conv_problem.ts";
+import { type ConvProblem, convProblem, tensorShape } from "../../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { elementCount } from "../../tensor/tensor.ts";
-import { tensorShape } from "../../problem/conv_problem.ts";
-import { im2colGeometry, windowMatrix } from "../im2col/geometry.ts";
-import { planMemory } from "../memory.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { windowGeometry, windowShape } from "./geometry.ts";
+import { planMemory } from "../tensors.ts";
+import { im2colGeometry, windowGeometry, windowMatrix, windowShape } from "./geometry.ts";
 
 /** What an H200 can hold. */
 const H200 = {

@@ -1,0 +1,336 @@
+import { elementsOf, elementsTrait } from "../../elements/elements.ts";
+import {
+  fullVariant,
+  TUNED_VARIANT,
+  variantTrait,
+  variesLoop,
+} from "../../kernels/main_loop_variant.ts";
+import type { ConvOutDType } from "../../problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../problem/epilogue.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import type { Algorithm, AlgorithmOption } from "../algorithm.ts";
+import { deviceOf } from "../device/h200.ts";
+import {
+  type DeviceModel,
+  deviceText,
+  moveTime,
+  passTime,
+  productTime,
+  residentWorkgroups,
+  waveTime,
+} from "../device/model.ts";
+import type { AlgorithmName, Candidate, Plan, Rival } from "../plan.ts";
+import { isRefusal, type Planned, type Refusal, refusal } from "../refusal.ts";
+import { algorithmOf, algorithms } from "../registry.ts";
+import type { PlanRequest, TunedChoice } from "../request.ts";
+import { allowedAmplification, inaccuracy } from "./accuracy.ts";
+
+/** Choices that only some algorithms have, and what they choose among. */
+const CHOICES = {
+  tile: "Winograd tiles",
+  pair: "pairs of kernels",
+  policy: "tile policies",
+  splits: "splits of the depth",
+} as const satisfies { readonly [option in AlgorithmOption]?: string };
+
+/** The first choice of a request that an algorithm does not have. */
+export function missingOption(
+  { options }: Algorithm,
+  request: PlanRequest,
+): keyof typeof CHOICES | undefined {
+  return (Object.keys(CHOICES) as (keyof typeof CHOICES)[])
+    .find((option) => request[option] !== undefined && !options.includes(option));
+}
+
+/** Why an algorithm cannot do the problem, or undefined if it can. */
+export function unsupported(algorithm: Algorithm, request: PlanRequest): string | undefined {
+  const { name, options, dtypes = ["f32"], refuse } = algorithm;
+  // What was asked for by name must not be passed over in silence.
+  const passedOver = request.algorithm === name ? missingOption(algorithm, request) : undefined;
+  if (passedOver !== undefined) return `it has no ${CHOICES[passedOver]}`;
+  const { dtype, outDtype = dtype } = request;
+  // i32 sums come with any operands; u8 is stored as i8 is.
+  const takes = (one: ConvOutDType) => one === "i32" || dtypes.includes(one === "u8" ? "i8" : one);
+  if (!takes(dtype) || !takes(outDtype)) return `its tensors are ${dtypes.join(" or ")}`;
+  if (request.math === "f16x3" && !options.includes("math")) return "it multiplies f32 as it is";
+  const { outputLayout } = fullVariant(request.variant);
+  if (outputLayout !== TUNED_VARIANT.outputLayout && !options.includes("output-layout")) {
+    return "it has no other layout of sums";
+  }
+  const { rotatedLoop: _, ...others } = request.variant ?? {};
+  const varied = options.includes("slice-loop") ? others : request.variant;
+  return variesLoop(varied) && !options.includes("variant")
+    ? "its kernels come in one variant only"
+    : refuse(request);
+}
+
+/**
+ * Microseconds of a plan by its passes: each takes as long as its workgroups' multiplications, or as all that it binds
+ * takes to move. Rougher than a model of its own: all main loops are alike to it.
+ */
+export function planTime(plan: Pick<Plan, "passes">, device: DeviceModel): number {
+  return plan.passes.reduce((sum, { kernel, grid, bindings, multiplications }) => {
+    const workgroups = elementCount(grid);
+    const warps = elementCount(kernel.workgroupSize) / 32;
+    const waves = waveTime(device, workgroups, residentWorkgroups(device, warps), warps);
+    const product = productTime(
+      multiplications / workgroups * device.multiprocessors * waves,
+      device.rates.planned,
+    );
+    const bytes = bindings.reduce((all, { size }) => all + size, 0);
+    return sum + passTime(product, moveTime(bytes, device.rates.stream), device);
+  }, 0);
+}
+
+/** Every algorithm that `auto` weighs for a request, those that it may not take with the reason. */
+function candidatesOf(request: PlanRequest, allowed: number): Candidate[] {
+  const weighed = algorithms().flatMap((algorithm) => {
+    // Where a choice is said, only what has it can be meant.
+    if (missingOption(algorithm, request) !== undefined) return [];
+    if (request.math === "f16x3" && !algorithm.options.includes("math")) return [];
+    const offered = algorithm.candidates?.(request, allowed) ?? [];
+    const reason = offered.length === 0 ? undefined : unsupported(algorithm, request);
+    return reason === undefined ? offered : offered.map((one) => ({ ...one, reason }));
+  });
+  return weighed.map((candidate) =>
+    candidate.reason === undefined && candidate.amplification > allowed
+      ? {
+        ...candidate,
+        reason: `it ${inaccuracy(request, candidate.amplification, allowed)}`,
+      }
+      : candidate
+  );
+}
+
+/** Of candidates predicted to take so little more than the fastest, the one that enlarges errors least is taken. */
+const SLACK = 1.03;
+/** The same of one that enlarges none: what the model errs by is no reason for larger errors. */
+const EXACT_SLACK = 1.05;
+/** Where it enlarges errors to this share of the fastest's at most: F(4x4,3x3) may stand for F(6x6,3x3), F(5x5,3x3) not. */
+const CLEARLY_LESS = 0.7;
+
+/** Predicted milliseconds of an algorithm with the request's tile or pair; undefined where there is no model of it. */
+export function predictMs(
+  request: PlanRequest,
+  algorithm: AlgorithmName,
+): Planned<number> | undefined {
+  const time = algorithmOf(algorithm)?.price?.(request);
+  return typeof time === "number" ? time / 1e3 : time;
+}
+
+/** Predicted milliseconds of a plan: by the model of its algorithm, or pass by pass. */
+export function predictPlanMs(request: PlanRequest, plan: Plan): number | undefined {
+  if (plan.predictedMs !== undefined) return plan.predictedMs;
+  if (plan.passes.length === 0) return undefined;
+  const modelled = predictMs(request, plan.algorithm);
+  return typeof modelled === "number" ? modelled : planTime(plan, deviceOf(request)) / 1e3;
+}
+
+/** The request with a candidate's algorithm, tile, pair and variant. */
+export function requestFor(
+  request: PlanRequest,
+  { algorithm, tile, pair, variant }: Candidate,
+): PlanRequest {
+  return {
+    ...request,
+    algorithm,
+    ...(tile === undefined ? {} : { tile }),
+    ...(pair === undefined ? {} : { pair }),
+    ...(variant === undefined ? {} : { variant }),
+  };
+}
+
+/**
+ * What `auto` may take, in the order in which it should be tried, and, with reasons, what it may not; `direct` last. Nothing
+ * is planned: a candidate may still turn out not to fit the device.
+ */
+export function rankRivals(request: PlanRequest): Rival[] {
+  const rivals: Rival[] = [];
+  let fastest = Infinity;
+  for (const candidate of candidatesOf(request, allowedAmplification(request))) {
+    const rival = priced(request, candidate, fastest);
+    fastest = Math.min(fastest, rival.predictedMs ?? Infinity);
+    rivals.push(rival);
+  }
+  const order = ({ predictedMs = Infinity }: Rival) => predictedMs;
+  rivals.sort((a, b) => order(a) === order(b) ? 0 : order(a) - order(b));
+  const quickest = rivals[0]?.amplification ?? 1;
+  const close = rivals.filter(({ amplification, predictedMs = Infinity }, i) =>
+    predictedMs <= (amplification > 1 ? SLACK : EXACT_SLACK) * fastest &&
+    (i === 0 || amplification === 1 || amplification <= CLEARLY_LESS * quickest)
+  );
+  const best = close.sort((a, b) => a.amplification - b.amplification || order(a) - order(b))[0];
+  const first = best === undefined ? rivals : [best, ...rivals.filter((rival) => rival !== best)];
+  const free = request.tile === undefined && request.math !== "f16x3";
+  return free ? [...first, lastResort(request)] : first;
+}
+
+/** What needs neither workspace nor tiles: where nothing else fits. */
+function lastResort(request: PlanRequest): Rival {
+  const time = algorithmOf("direct")!.price!(request) as number;
+  return { algorithm: "direct", amplification: 1, predictedMs: time / 1e3 };
+}
+
+function priced(
+  request: PlanRequest,
+  candidate: Candidate,
+  fastest: number,
+): Rival {
+  if (candidate.reason !== undefined) return candidate;
+  const named = requestFor(request, candidate);
+  const least = (algorithmOf(candidate.algorithm)?.atLeast?.(named, candidate) ?? 0) / 1e3;
+  if (least > fastest) return { ...candidate, reason: `it takes ${figure(least)} ms at least` };
+  const predictedMs = predictMs(named, candidate.algorithm);
+  if (predictedMs === undefined) return candidate;
+  return isRefusal(predictedMs)
+    ? { ...candidate, reason: predictedMs.text }
+    : { ...candidate, predictedMs };
+}
+
+function figure(ms: number): string {
+  return ms.toPrecision(3);
+}
+
+/** Rivals that the note of a choice names. */
+const NAMED = 3;
+
+/**
+ * Plans the candidate that is predicted to be fastest; the next one where the device cannot run it. What the last candidate
+ * is refused for, if none can be planned.
+ */
+export function planFastest(
+  request: PlanRequest,
+  tryPlanConv: (request: PlanRequest) => Planned<Plan>,
+): Planned<Plan> {
+  const ranked = rankRivals(request);
+  const refused: Rival[] = [];
+  let last: Refusal | undefined;
+  for (const [index, rival] of ranked.entries()) {
+    if (rival.reason !== undefined) continue;
+    const plan = tryPlanConv(requestFor(request, rival));
+    if (isRefusal(plan)) {
+      last = plan;
+      refused.push({ ...rival, reason: plan.text });
+      continue;
+    }
+    const rivals = [rival, ...ranked.slice(index + 1), ...refused];
+    const { predictedMs } = rival;
+    const device = deviceOf(request);
+    return {
+      ...plan,
+      ...(predictedMs === undefined ? {} : { predictedMs, predictedDevice: device.name }),
+      rivals,
+      notes: [...plan.notes, explanation(rivals, device)],
+    };
+  }
+  const reasons = ranked.map((rival) =>
+    `${rivalName(rival)}: ${rival.reason ?? "it does not fit"}`
+  );
+  const how = request.math === "f16x3" ? " in math f16x3" : "";
+  return last ?? refusal("problem", `no algorithm can${how} (${reasons.join("; ")})`);
+}
+
+/** `winograd2d-nonfused F(4x4,3x3)`, `winrs a4n3r2 half_tile`. */
+export function rivalName({ algorithm, tile, pair, variant }: Rival): string {
+  return [algorithm, tile, pair].filter((part) => part !== undefined).join(" ") +
+    variantTrait(variant).replace("_", " ");
+}
+
+/** `auto: winograd2d-nonfused F(4x4,3x3) is predicted to take 0.284 ms on an NVIDIA H200, implicit-gemm 0.65`. */
+function explanation([chosen, ...others]: readonly Rival[], device: DeviceModel): string {
+  // No rival is `direct`, which is taken where nothing else fits.
+  const timed = others.filter(({ predictedMs, reason, algorithm }) =>
+    predictedMs !== undefined && !reason && algorithm !== "direct"
+  );
+  const ms = ({ predictedMs = NaN }: Rival) => predictedMs.toPrecision(3);
+  const rest = timed.slice(0, NAMED).map((rival) => `${rivalName(rival)} ${ms(rival)}`);
+  const faster = timed.some(({ predictedMs = NaN }) => predictedMs < (chosen!.predictedMs ?? 0));
+  return `auto: ${rivalName(chosen!)} is predicted to take ${ms(chosen!)} ms on ${
+    deviceText(device)
+  }` +
+    (rest.length === 0 ? ", nothing else can be taken" : `, ${rest.join(", ")}`) +
+    (faster ? "; less error is worth a little time" : "");
+}
+
+/** Problems that differ in nothing but a similar batch are of one class. */
+export function problemClass(
+  { problem, dtype, outDtype, layout, filterLayout }: Pick<
+    PlanRequest,
+    "problem" | "dtype" | "outDtype" | "layout" | "filterLayout"
+  >,
+): string {
+  const { op, batch, groups, inChannels, outChannels, inputSize, filterSize } = problem;
+  const { stride, paddingBegin, paddingEnd, dilation } = problem;
+  const octave = Math.round(Math.log2(Math.max(1, batch)));
+  const sizes = [inputSize, filterSize, stride, paddingBegin, paddingEnd, dilation];
+  return [
+    op,
+    elementsTrait(elementsOf({ dtype, ...(outDtype && { outDtype }) })),
+    layout,
+    filterLayout,
+    octave,
+    groups,
+    inChannels,
+    outChannels,
+    ...sizes,
+  ]
+    .join("|");
+}
+
+/** Names of a plan's kernels. */
+export function kernelNames(plan: Plan): string[] {
+  return plan.passes.map(({ kernel }) => kernel.name);
+}
+
+/** Note of a plan that could not take what was measured: kernels are not those any more. */
+export const OUTDATED_TUNING =
+  "wgconv tune measured other kernels for this, they count no more: run it again";
+
+/** The kernels that a choice stands for now, whatever a request allows; undefined where it stands for none. */
+function measuredKernels(
+  { exact: _, ...request }: PlanRequest,
+  { problem }: TunedChoice,
+  tryPlanConv: (request: PlanRequest) => Planned<Plan>,
+): string | undefined {
+  const measured = { ...request, problem, epilogue: NO_EPILOGUE, maxBoundRatio: Infinity };
+  const plan = tryPlanConv(measured);
+  return isRefusal(plan) ? undefined : kernelNames(plan).join();
+}
+
+/**
+ * The plan of what was measured to be fastest; undefined where nothing was, where the request says otherwise, or where it
+ * enlarges rounding errors more than `auto` may; {@linkcode OUTDATED_TUNING} where the kernels are not those that were
+ * measured any more.
+ */
+export function planTuned(
+  request: PlanRequest,
+  tryPlanConv: (request: PlanRequest) => Planned<Plan>,
+): Plan | typeof OUTDATED_TUNING | undefined {
+  const { math = "auto", policy, splits, balance, flush, tile, pair, variant } = request;
+  // What was measured without matrix units is of f32.
+  if (math === "f16x3" || math === "f32" && request.matrixUnits !== undefined) return undefined;
+  const said = [policy, splits, balance, flush, tile, pair, variant];
+  if (said.some((choice) => choice !== undefined)) return undefined;
+  const choice = request.tuning?.get(problemClass(request));
+  if (choice === undefined) return undefined;
+  const { tuning: _, maxWorkspaceBytes, ...free } = request;
+  const named = {
+    ...free,
+    algorithm: choice.algorithm,
+    ...(choice.policy === undefined ? {} : { policy: choice.policy }),
+    ...(choice.tile === undefined ? {} : { tile: choice.tile }),
+    ...(choice.pair === undefined ? {} : { pair: choice.pair }),
+    ...(choice.segments === undefined ? {} : { splits: choice.segments }),
+  };
+  const measured = measuredKernels(named, choice, tryPlanConv);
+  if (measured !== choice.kernels.join()) return OUTDATED_TUNING;
+  const plan = tryPlanConv({
+    ...named,
+    ...(maxWorkspaceBytes === undefined ? {} : { maxWorkspaceBytes }),
+  });
+  if (isRefusal(plan) || (plan.amplification ?? 1) > allowedAmplification(request)) {
+    return undefined;
+  }
+  const note = "measured to be the fastest on this device (wgconv tune)";
+  return { ...plan, notes: [...plan.notes, note] };
+}

@@ -1,0 +1,110 @@
+import type { Axis } from "../../kernels/axes.ts";
+import type { ColumnMatrix } from "../../kernels/im2col.ts";
+import type { WindowShape } from "../../kernels/im2win.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import type { PackShape } from "../../kernels/pack.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
+import type { LinearPlaces } from "../../kernels/reduce.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import { groupOf, packedShape, prefersSingleImages, spatialAxes, stridesOf } from "../geometry.ts";
+import type { PlanRequest } from "../request.ts";
+
+/** Forward convolution as a product: K/g rows, images · places columns, taps · C/g deep. */
+export interface WindowGeometry {
+  readonly axes: readonly Axis[];
+  /** Four images to a vector, where the batch divides into fours and results are of many products. */
+  readonly interleave: 1 | 4;
+  /** Rows of a group. */
+  readonly rows: number;
+  /** Channels of a group. */
+  readonly channels: number;
+  readonly taps: number;
+  readonly spots: number;
+  /** Strides in elements, per canonical axis. */
+  readonly input: readonly number[];
+  readonly output: readonly number[];
+}
+
+/** @param fours Whether four images may be a vector. */
+function forwardGeometry(request: PlanRequest, fours: boolean): WindowGeometry {
+  const { problem } = request;
+  const { inputs, outputs } = groupOf(request);
+  const input = stridesOf(request, "input");
+  const whole = fours && problem.batch > 0 && problem.batch % 4 === 0;
+  return {
+    axes: spatialAxes(problem, "forward", input),
+    interleave: whole && !prefersSingleImages(request) ? 4 : 1,
+    rows: outputs,
+    channels: inputs,
+    taps: elementCount(problem.filterSize),
+    spots: elementCount(problem.outputSize),
+    input,
+    output: stridesOf(request, "output"),
+  };
+}
+
+/** What the problem is to im2win. */
+export function windowGeometry(request: PlanRequest): WindowGeometry {
+  return forwardGeometry(request, fullVariant(request.variant).vectorLoads);
+}
+
+/** What the problem is to im2col. */
+export function im2colGeometry(request: PlanRequest): WindowGeometry {
+  return forwardGeometry(request, request.layout !== "nhwc");
+}
+
+/** What both ways to write the input have in common. */
+function written({ problem }: PlanRequest, geometry: WindowGeometry, images: number) {
+  const { axes, interleave, channels, input } = geometry;
+  const [batchStride, channelStride] = input as [number, number];
+  return { axes, images, interleave, groups: problem.groups, channels, batchStride, channelStride };
+}
+
+/** The tensor in window order of so many images. */
+export function windowShape(
+  request: PlanRequest,
+  geometry: WindowGeometry,
+  images: number,
+  chunked: boolean,
+): WindowShape {
+  const { inputSize, paddingBegin, paddingEnd } = request.problem;
+  const width = inputSize.at(-1)! + paddingBegin.at(-1)! + paddingEnd.at(-1)!;
+  return { ...written(request, geometry, images), width, chunked };
+}
+
+/** The matrix of so many images' windows: channels lie together where the images have them together. */
+export function windowMatrix(
+  request: PlanRequest,
+  geometry: WindowGeometry,
+  images: number,
+  chunked: boolean,
+): ColumnMatrix {
+  const inner = request.layout === "nhwc" ? "rows" : "columns";
+  return { ...written(request, geometry, images), inner, chunked };
+}
+
+/** The filter in window order, [group][depth][rows], padded to a policy's tiles. */
+export function windowFilter(
+  request: PlanRequest,
+  { axes, taps, channels }: WindowGeometry,
+  policy: TilePolicy,
+  paddedChannels = channels,
+): PackShape {
+  const innerTaps = axes.at(-1)!.taps;
+  const window = { outerTaps: taps / innerTaps, innerTaps };
+  return { ...packedShape(request, policy, paddedChannels), window };
+}
+
+/** Where results go, from an image on. */
+export function windowTarget(
+  { output, rows, spots, interleave }: WindowGeometry,
+): LinearPlaces & { readonly group: number } {
+  return {
+    row: output[1]!,
+    outer: interleave * output[0]!,
+    inner: output.at(-1)!,
+    ...(interleave === 4 ? { interleave: output[0]! } : {}),
+    period: interleave * spots,
+    group: rows * output[1]!,
+  };
+}
