@@ -196,6 +196,7 @@ const TOGETHER: readonly Mistake[] = [
   [`plan --problem ${CASE} --limits defualt`, "defualt", "no such file", 'mean "default"?'],
   [`plan --problem ${CASE} --device-model h20`, "h20", "no such file", 'mean "h200"?'],
   ["conv --problem g2mb1ic3ih8oc4kh3", "2 groups", "3 input", "do not divide"],
+  ["bench model.safetensors:w", "model.safetensors:w", "is a tensor", "--input"],
   ["bench", "no problem", "Cannot bench", "--suite or --problem"],
   [`bench ${CASE} --resume`, "--resume", "Cannot resume", "--jsonl"],
   ["bench --suite suite.txt", '"hi"', "suite.txt:2:", '"ih"?'],

@@ -20,7 +20,7 @@ The axes of the tensors, by --layout:
   chwn   X is C,H,W,N   W is C/g,R,S,K
 One and three spatial axes work alike. A single image needs no batch axis. A bias is [K], [1], or any shape
 that NumPy broadcasts to the result. Any number type is read and rounded to --dtype.
-A path may be file.npz:member, or - for stdin and stdout.
+A path may be file.npz:member, file.safetensors:tensor, or - for stdin and stdout.
 A pattern in quotes, such as 'frames/*.npy', convolves many files into the folder --output.
 
 Examples:

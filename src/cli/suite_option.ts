@@ -103,7 +103,7 @@ export function noteIgnored({ ignored }: Pick<ReadSuites, "ignored">): void {
  */
 export function refuseFiles(doing: string, words: readonly string[]): void {
   for (const word of words) {
-    if (/\.np[yz](:|$)/i.test(word)) {
+    if (/\.(np[yz]|safetensors)(:|$)/i.test(word)) {
       throw new InputTypeError(
         `${doing}: ${word} is a tensor, conv takes it as --input ${word}; ` +
           "here a descriptor such as mb1ic3ih32oc8kh3 says the sizes",

@@ -12,13 +12,14 @@ import { parseNumber, parseRange, parseShape } from "./tensor_values.ts";
 import { oneOf, wholeNumber } from "./values.ts";
 
 const EXAMPLES = `
-A path is a .npy file, - for stdin or stdout, or file.npz:member. Writing a member keeps the archive's others;
---force replaces one of the same name.
+A path is a .npy file, - for stdin or stdout, file.npz:member or file.safetensors:tensor. Writing a member
+keeps the archive's others; --force replaces one of the same name.
 
 Examples:
   wgconv tensor make x.npy --shape 1,3,32,32 --fill uniform11 --seed 1
   wgconv tensor info x.npy weights.npz
   wgconv tensor convert weights.npz:conv1 w.npy --from-layout kcrs --to-layout krsc --dtype f32
+  wgconv tensor convert model.safetensors:conv1.weight w.npy --dtype f32
   wgconv tensor diff y.npy reference.npy
   wgconv tensor show photo.npy photo.png --layout hwc`;
 
@@ -83,7 +84,7 @@ export function tensorCommand() {
 function makeCommand() {
   return new Command("make")
     .description("Make a tensor of seeded values.")
-    .argument("<out>", "the .npy file to write, or file.npz:member")
+    .argument("<out>", "the .npy file to write, or file.npz:member, file.safetensors:tensor")
     .requiredOption("--shape <sizes>", "sizes such as 1,3,8,8; scalar for none", parseShape)
     .option("--fill <kind>", FILL_KINDS.join(", "), oneOf(FILL_KINDS), "uniform01" as const)
     .option("--dtype <name>", FILE_DTYPES.join(", "), oneOf(FILE_DTYPES), "f32" as FileDType)
@@ -100,7 +101,7 @@ function makeCommand() {
 function infoCommand() {
   return new Command("info")
     .description("Show the number type, shape and order of tensors.")
-    .argument("<file...>", ".npy and .npz files; an archive lists its members")
+    .argument("<file...>", ".npy, .npz and .safetensors files; an archive lists its members")
     .option("--json", "print JSON")
     .addHelpText("after", INFO_EXAMPLES)
     .action(async (files, { json }) => {
@@ -118,7 +119,7 @@ function convertCommand() {
   return new Command("convert")
     .description("Convert a tensor's number type, layout or file format.")
     .argument("<in>", "the tensor to read")
-    .argument("<out>", "the .npy file to write, or file.npz:member")
+    .argument("<out>", "the .npy file to write, or file.npz:member, file.safetensors:tensor")
     .option("--dtype <name>", FILE_DTYPES.join(", "), oneOf(FILE_DTYPES))
     .option("--as <name>", AS_HELP, oneOf(AS_DTYPES))
     .option("--from-layout <layout>", layouts.join(", "), oneOf(layouts, LAYOUT_ALIASES))

@@ -63,7 +63,9 @@ export function infoTable(infos: readonly (TensorInfo | OtherInfo)[], room?: num
         `[${info.shape.join(", ")}]`,
         formatCount(info.elements),
         formatBytes(info.bytes),
-        `${info.byte_order}-endian, ${info.order} order, version ${info.version}`,
+        `${info.byte_order}-endian, ${info.order} order, ${
+          /^\d/.test(info.version) ? `version ${info.version}` : info.version
+        }`,
       ]
     ),
     undefined,
@@ -92,7 +94,7 @@ function describe(source: TensorSource): TensorInfo {
     bytes: elements * dtypeBytes(dtype),
     byte_order: header?.littleEndian === false ? "big" : "little",
     order: header?.fortranOrder ? "Fortran" : "C",
-    version: header?.version.join(".") ?? "1.0",
+    version: header?.format ?? header?.version.join(".") ?? "1.0",
     data_offset: header?.dataOffset ?? 0,
   };
 }

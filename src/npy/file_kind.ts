@@ -1,7 +1,7 @@
 const KIND_BYTES = 512;
 
 const PICTURE = "save its pixels by np.save(name, np.asarray(picture))";
-const PICKLE = "load it in Python and np.save its arrays";
+const PICKLE = "load it in Python and np.save its arrays, or safetensors.torch.save_file them";
 
 /** First bytes of files that are taken for tensors, what such a file is, and what to do with it. */
 const KINDS: readonly (readonly [start: RegExp, kind: string, next: string])[] = [
@@ -15,11 +15,6 @@ const KINDS: readonly (readonly [start: RegExp, kind: string, next: string])[] =
   [/^MATLAB \d/, "a MATLAB file", "np.save its arrays, as scipy.io.loadmat reads them"],
   // Protocols 2 to 5.
   [/^\x80[\cB-\cE]/, "a pickle, such as older .pt files of PyTorch", PICKLE],
-  [
-    /^.{7}\0\{\s*"/s,
-    "a safetensors file",
-    "np.save its tensors, as safetensors.numpy reads them",
-  ],
   // Its method, deflate, is 8, the backspace.
   [/^\p{Cc}\x8b[\b]/u, "a gzip file", "unpack it by gunzip"],
   [/^version https:\/\/git-lfs/, "a pointer of Git LFS", "git lfs pull gets the file"],

@@ -10,6 +10,8 @@ import { type Literal, parseLiteral } from "./python_literal.ts";
 export interface NpyHeader {
   /** Of the format: 1.0, 2.0 or 3.0. */
   readonly version: [major: number, minor: number];
+  /** Of the file, where it is no `.npy`. */
+  readonly format?: "safetensors";
   /** Of the elements. */
   readonly dtype: FileDType;
   /** Byte order of the data; true for one-byte dtypes. */

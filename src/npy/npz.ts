@@ -3,12 +3,13 @@ import type { Tensor } from "../tensor/tensor.ts";
 import { type ByteSource, MAX_PIPE_BYTES, openBytes, unowned } from "./bytes.ts";
 import { type HeaderOptions, isNpy, MAX_HEADER_BYTES, parseNpyHeader } from "./header.ts";
 import { memberName, splitPath } from "./npz_path.ts";
-import { npyFileBytes, npySource, type TensorSource } from "./source.ts";
+import { headerOf, isSafetensors, readSafetensors } from "./safetensors.ts";
+import { headedSource, npyFileBytes, npySource, type TensorSource } from "./source.ts";
 import { isZip, isZipStart, openZipEntry, readZipDirectory, type ZipEntry } from "./zip.ts";
 
 /**
  * Opens a tensor and reads its header, not its data. `path` is a `.npy` file, `-` for stdin,
- * `file.npz:member`, or an `.npz` file with a single member.
+ * `file.npz:member`, `file.safetensors:tensor`, or such a file with a single member.
  *
  * @throws {SyntaxError | TypeError | RangeError} for files that are malformed, hold what no tensor can, or
  * have short or trailing data; {RangeError} for a member that is not there; {Deno.errors.NotFound} and kin.
@@ -17,6 +18,11 @@ export async function openNpy(path: string, options: HeaderOptions = {}): Promis
   const { file, member } = splitPath(path);
   const bytes = await openFile(file, options);
   try {
+    if (await holdsSafetensors(bytes, file)) {
+      const { members } = await readSafetensors(bytes, file);
+      const header = headerOf(findMember(members, member, file), path);
+      return headedSource(bytes, path, header);
+    }
     if (member === undefined && !await isZip(bytes)) return await npySource(bytes, path, options);
     const { members } = await readMembers(bytes, file);
     return await openMember(bytes, findMember(members, member, file), path, options);
@@ -78,6 +84,7 @@ export async function* openEach(path: string): AsyncGenerator<EachMember, void, 
   }
   const bytes = await openFile(path);
   try {
+    if (await holdsSafetensors(bytes, path)) return yield* eachSafetensor(bytes, path);
     if (!await isZip(bytes)) return yield { source: await npySource(bytes, path) };
     for (const [name, entry] of (await readMembers(bytes, path)).members) {
       yield await describeMember(bytes, entry, name, `${path}:${name}`);
@@ -85,6 +92,23 @@ export async function* openEach(path: string): AsyncGenerator<EachMember, void, 
   } finally {
     bytes.close();
   }
+}
+
+async function* eachSafetensor(bytes: ByteSource, file: string): AsyncGenerator<EachMember, void> {
+  for (const [name, entry] of (await readSafetensors(bytes, file)).members) {
+    const path = `${file}:${name}`;
+    const { header, said } = entry;
+    yield header === undefined
+      ? { other: { name, path, bytes: entry.bytes, message: `a tensor of ${said.dtype}` } }
+      : { name, source: headedSource(unowned(bytes), path, header) };
+  }
+}
+
+/** Whether bytes are a file of safetensors, by their path or their start. */
+async function holdsSafetensors(bytes: ByteSource, path: string): Promise<boolean> {
+  const start = new Uint8Array(Math.min(9, bytes.size));
+  await bytes.read(start, 0);
+  return isSafetensors(path, start);
 }
 
 async function describeMember(
@@ -147,8 +171,10 @@ function openFile(path: string, options: HeaderOptions = {}): Promise<ByteSource
   return openBytes(path, {
     bytes: MAX_HEADER_BYTES,
     promised: (start) =>
-      isZipStart(start) ? MAX_PIPE_BYTES : npyFileBytes(parseNpyHeader(start, path, options)),
-    inSequence: (start) => !isZipStart(start),
+      isZipStart(start) || isSafetensors(path, start)
+        ? MAX_PIPE_BYTES
+        : npyFileBytes(parseNpyHeader(start, path, options)),
+    inSequence: (start) => !isZipStart(start) && !isSafetensors(path, start),
   });
 }
 
@@ -174,7 +200,11 @@ export async function readMembers(
 
 const MOST_LISTED = 12;
 
-function findMember(members: Members, member: string | undefined, file: string): ZipEntry {
+function findMember<Entry>(
+  members: ReadonlyMap<string, Entry>,
+  member: string | undefined,
+  file: string,
+): Entry {
   const names = [...members.keys()];
   const list = names.length > MOST_LISTED
     ? `${names.slice(0, 4).join(", ")} and ${
@@ -185,10 +215,11 @@ function findMember(members: Members, member: string | undefined, file: string):
     if (names.length === 1) return members.get(names[0]!)!;
     if (names.some((name) => name.endsWith("/data.pkl"))) {
       throw new InputTypeError(
-        `Cannot read ${file}: it is a checkpoint of PyTorch: np.save its tensors, as torch.load reads them`,
+        `Cannot read ${file}: it is a checkpoint of PyTorch: convert it by ` +
+          'safetensors.torch.save_file(torch.load("file.pt"), "file.safetensors") in Python',
       );
     }
-    if (!/\.npz$/i.test(file)) {
+    if (!/\.(npz|safetensors)$/i.test(file)) {
       throw new InputRangeError(
         `Cannot read ${file}: it is an archive of ${names.length} members: rename it to end in .npz, ` +
           "and name a member as in file.npz:member",

@@ -11,15 +11,20 @@ export type ArchiveMember = Required<NpyPath>;
 
 const MAX_NAME_BYTES = 0xffff;
 
-/** Splits at the first `.npz:`, the one place where a colon says more than a name does. */
+/** Splits at the first `.npz:` or `.safetensors:`, where alone a colon says more than a name does. */
 export function splitPath(path: string): NpyPath {
-  const match = /^(.*?\.npz):(.+)$/is.exec(path);
+  const match = /^(.*?\.(?:npz|safetensors)):(.+)$/is.exec(path);
   return match ? { file: match[1]!, member: match[2]! } : { file: path };
 }
 
 /** The file of a tensor's path, which may name a member of an archive. */
 export function npyFile(path: string): string {
   return splitPath(path).file;
+}
+
+/** Whether a file's name is that of safetensors. */
+export function isSafetensorsPath(file: string): boolean {
+  return /\.safetensors$/i.test(file);
 }
 
 /** What NumPy calls the file of an archive that has this name there. */
@@ -41,13 +46,13 @@ export function memberToWrite(path: string): ArchiveMember | undefined {
         `Cannot write ${path}: archives have members, as in ${wanted[1]}.npz:${wanted[2]}`,
       );
     }
-    if (!/\.npz:?$/i.test(path)) return undefined;
+    if (!/\.(npz|safetensors):?$/i.test(path)) return undefined;
     throw new InputTypeError(
       `Cannot write ${path}: an archive has members, name the one to write as in ` +
         `${path.replace(/:$/, "")}:y`,
     );
   }
-  const name = memberName(member);
+  const name = isSafetensorsPath(file) ? member : memberName(member);
   const places = name.split("/").some((part) => part === "" || part === "." || part === "..");
   if (places || /\p{Cc}|\\/u.test(name)) {
     throw new InputTypeError(

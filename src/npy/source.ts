@@ -85,6 +85,11 @@ export async function npySource(
   }
 }
 
+/** The tensor that a header describes, which lies within `bytes`. The source owns them. */
+export function headedSource(bytes: ByteSource, path: string, header: NpyHeader): TensorSource {
+  return new NpySource(bytes, path, header);
+}
+
 /** The type that a source has in its file. */
 export function fileDType({ header, dtype }: Pick<TensorSource, "header" | "dtype">): FileDType {
   return header?.dtype ?? dtype;

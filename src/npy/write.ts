@@ -4,12 +4,13 @@ import { elementCount, type Tensor } from "../tensor/tensor.ts";
 import { proveWritable, type WriteChunk, writeOutput } from "./atomic_write.ts";
 import { encodeNpyHeader } from "./header.ts";
 import { npyBytes } from "./npy_bytes.ts";
-import { memberToWrite, npyFile } from "./npz_path.ts";
+import { isSafetensorsPath, memberToWrite, npyFile } from "./npz_path.ts";
 import { proveMember, proveMemberSize, writeMember } from "./write_npz.ts";
+import { proveSafetensor, writeSafetensor } from "./write_safetensors.ts";
 
 /**
  * Writes a tensor as `np.save` does, whole or not at all; `-` is stdout. `file.npz:member` makes an archive as `np.savez`
- * does, or becomes a member of the one that is there, whose others stay.
+ * does, or becomes a member of the one that is there, whose others stay; so does `file.safetensors:tensor`.
  *
  * @throws {TypeError} for a path of another format, for an archive without a member, and for a member that is there where
  *   `replace` is false.
@@ -29,7 +30,8 @@ import { proveMember, proveMemberSize, writeMember } from "./write_npz.ts";
  * ```
  */
 export function writeNpy(path: string, tensor: Tensor, options: WriteOptions = {}): Promise<void> {
-  return writeTensor(path, async (write) => {
+  const described = { dtype: options.as ?? tensor.dtype, shape: tensor.shape };
+  return writeTensor(path, described, async (write) => {
     for (const piece of npyBytes(tensor, options.as)) await write(piece);
   }, options);
 }
@@ -73,7 +75,7 @@ export async function writeNpyParts(
   if (rows > 1 && !canSeek(path)) {
     throw new InputTypeError(`Cannot write ${path} in parts that do not follow each other`);
   }
-  await writeTensor(path, async (write) => {
+  await writeTensor(path, { dtype, shape }, async (write) => {
     await write(header);
     await body(async (data, { first, count, size }) => {
       for (let row = 0; row < rows; row++) {
@@ -90,26 +92,41 @@ export async function writeNpyParts(
 }
 
 /** Formats of tensors and pictures that are not written as such. */
-const OTHER_FORMATS = /\.(png|jpe?g|gif|webp|bmp|csv|tsv|txt|json|pt|pth|onnx|safetensors)$/i;
+const OTHER_FORMATS = /\.(png|jpe?g|gif|webp|bmp|csv|tsv|txt|json|pt|pth|onnx)$/i;
 
 /** Whether parts of a tensor may be written in any order: neither to stdout nor into an archive. */
 export function canSeek(path: string): boolean {
   return path !== "-" && memberToWrite(path) === undefined;
 }
 
+/** @param body Writes a `.npy` file's bytes. */
 async function writeTensor(
   path: string,
+  described: { readonly dtype: FileDType; readonly shape: readonly number[] },
   body: (write: WriteChunk) => Promise<void>,
-  { until, replace }: WriteOptions,
+  { until, replace = true }: WriteOptions,
 ): Promise<void> {
   refuseOtherFormats(path);
   const member = memberToWrite(path);
   if (member === undefined) return await writeOutput(path, body, until);
-  // Before the archive is locked for others.
-  await writeMember(member, async (write) => {
+  const whole = async (write: WriteChunk) => {
     await body(write);
     await until;
-  }, replace);
+  };
+  if (!isSafetensorsPath(member.file)) return await writeMember(member, whole, replace);
+  const header = encodeNpyHeader(described.dtype, described.shape).length;
+  const dataAlone = (write: WriteChunk) => whole(withoutStart(write, header));
+  await writeSafetensor(member, described, dataAlone, replace);
+}
+
+/** Leaves out the first bytes of what is written. */
+function withoutStart(write: WriteChunk, count: number): WriteChunk {
+  let left = count;
+  return async (chunk) => {
+    const skipped = Math.min(left, chunk.length);
+    left -= skipped;
+    if (skipped < chunk.length) await write(chunk.subarray(skipped));
+  };
 }
 
 /** @throws {TypeError} for a path of another format. */
@@ -130,7 +147,8 @@ function refuseOtherFormats(path: string): void {
 export async function proveNpy(path: string, replace: boolean): Promise<void> {
   refuseOtherFormats(path);
   const member = memberToWrite(path);
-  if (member !== undefined) await proveMember(member, replace);
+  const prove = isSafetensorsPath(npyFile(path)) ? proveSafetensor : proveMember;
+  if (member !== undefined) await prove(member, replace);
   await proveWritable(npyFile(path));
 }
 
@@ -144,7 +162,7 @@ export async function proveRoom(
   { dtype, shape }: { readonly dtype: FileDType; readonly shape: readonly number[] },
 ): Promise<void> {
   const member = memberToWrite(path);
-  if (member === undefined) return;
+  if (member === undefined || isSafetensorsPath(member.file)) return;
   const data = shape.includes(0) ? 0 : elementCount(shape) * dtypeBytes(dtype);
   await proveMemberSize(member, encodeNpyHeader(dtype, shape).length + data);
 }
