@@ -24,5 +24,5 @@ export {
 } from "./precision.ts";
 export type { AccuracyReport, WorstElement } from "./report.ts";
 export { type ErrorStatistics, NO_ERRORS } from "./statistics.ts";
-export { NO_ERRORS_YARDSTICK, type Yardstick } from "./yardstick.ts";
+export { NO_ERRORS_YARDSTICK, sampleAlone, type Yardstick } from "./yardstick.ts";
 export type { MeasureOptions } from "./walk.ts";

@@ -4,6 +4,7 @@ import {
   type Judgement,
   measureAccuracy,
   type Measured,
+  sampleAlone,
   type Yardstick,
 } from "../accuracy/mod.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
@@ -134,11 +135,13 @@ export function resultStrides({ shape, axes }: Pick<Subject, "shape" | "axes">):
  * Compares a result, as it lies in memory, with its reference.
  *
  * @param arithmetic The plan's.
+ * @param brief Whether what stands out fails without a closer look.
  */
 export function checkAgainst(
   reference: Reference,
   result: HostData,
   arithmetic: PlanArithmetic,
+  brief = false,
 ): Checked {
   const { subject } = reference;
   const precision = subject.precision(arithmetic);
@@ -151,7 +154,7 @@ export function checkAgainst(
     grouping: subject.grouping(arithmetic),
     floors,
   });
-  return judged(measured, judge(measured, yardstick, precision));
+  return judged(measured, judge(measured, brief ? sampleAlone(yardstick) : yardstick, precision));
 }
 
 /** What the gate makes of a comparison. */

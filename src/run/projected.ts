@@ -37,6 +37,8 @@ export interface ProjectedResult {
   /** How the plan's sums are rounded on the device. */
   readonly arithmetic: PlanArithmetic;
   readonly readSeconds?: number | undefined;
+  /** Whether what stands out fails without a closer look: what passes so passes. */
+  readonly brief?: boolean;
 }
 
 /** The projected reference of a subject and its data: it serves every algorithm. */
@@ -147,7 +149,12 @@ export async function checkBoth(
   projection: ResultProjection | undefined,
   projected: ProjectedResult,
 ): Promise<Checked> {
-  const checked = checkAgainst(reference, projected.result, projected.arithmetic);
+  const checked = checkAgainst(
+    reference,
+    projected.result,
+    projected.arithmetic,
+    projected.brief,
+  );
   return await projection?.check(checked, projected) ?? checked;
 }
 

@@ -1,7 +1,7 @@
 /** The accuracy gate for results that others computed. */
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { caseChecks } from "../run/case_checks.ts";
-import { type Checked, yardstickOf } from "../run/check.ts";
+import { type Checked, type Reference, yardstickOf } from "../run/check.ts";
 import type { HostData, HostOperands, Subject } from "../run/subject.ts";
 import type { Way } from "./claimed_tiles.ts";
 import { type Claim, type ClaimedCase, parseClaims } from "./claims.ts";
@@ -53,33 +53,67 @@ export async function verifySubject(
     { subject, operands, mode: "auto", seed, ...(onProgress ? { onProgress } : {}) },
     false,
   );
+  const check = async ({ name, arithmetic }: Way, brief: boolean): Promise<Verified> => ({
+    ...await checks.check({ result, arithmetic, brief }),
+    arithmetic: name,
+    rounding: arithmetic,
+  });
+  const reference = await checks.reference();
   const tried = new Set<string>();
-  const failed = new Map<string, FailedWay>();
   let nearest: Verified | undefined;
   for (const [at, { name, ways }] of claims.entries()) {
-    for (const way of ways) {
-      const key = JSON.stringify(way.arithmetic);
-      if (tried.has(key)) continue;
-      tried.add(key);
-      const kind = orderless(way);
-      const reference = await checks.reference();
-      const rms = () => yardstickOf(reference, way.arithmetic).sample.rms;
-      const other = failed.get(kind);
-      if (other !== undefined && isHopeless(other, rms())) continue;
-      const checked = await checks.check({ result, arithmetic: way.arithmetic });
-      const verified = { ...checked, arithmetic: way.name, rounding: way.arithmetic };
-      if (checked.verdict !== "fail") {
-        if (at === 0) return verified;
-        // What is coarser yet explains it no better.
-        return explains(checked) ? explained(verified, name, claims) : nearest!;
-      }
-      if (other === undefined) failed.set(kind, { share: shareOf(verified), rms: rms() });
-      // Of `auto` what the finest arithmetic allows is said.
-      if (at > 0) continue;
-      if (nearest === undefined || shareOf(verified) < shareOf(nearest)) nearest = verified;
-    }
+    const others = ways.filter(({ arithmetic }) => !tried.has(JSON.stringify(arithmetic)));
+    others.forEach(({ arithmetic }) => tried.add(JSON.stringify(arithmetic)));
+    const verified = await checkWays(others, reference, check);
+    if (verified === undefined) continue;
+    // Of `auto` the finest arithmetic says why it fails.
+    nearest ??= verified;
+    if (verified.verdict === "fail") continue;
+    if (at === 0) return verified;
+    // What is coarser yet explains it no better.
+    return explains(verified) ? explained(verified, name, claims) : nearest;
   }
   return nearest!;
+}
+
+/**
+ * Checks a result by one way after the other until one passes: first briefly, then with a closer look, those first that come nearest.
+ *
+ * @returns What the way says that passes, or comes nearest; undefined of no ways.
+ */
+async function checkWays(
+  ways: readonly Way[],
+  reference: Reference,
+  check: (way: Way, brief: boolean) => Promise<Verified>,
+): Promise<Verified | undefined> {
+  const briefly: (readonly [Way, Verified])[] = [];
+  for (const way of ways) {
+    const verified = await check(way, true);
+    if (verified.verdict !== "fail") return verified;
+    briefly.push([way, verified]);
+  }
+  briefly.sort(([, one], [, other]) => shareOf(one) - shareOf(other));
+  const failed = new Map<string, FailedWay>();
+  let nearest = briefly[0]?.[1];
+  for (const [way, brief] of briefly) {
+    const { rms } = yardstickOf(reference, way.arithmetic).sample;
+    const kind = orderless(way);
+    const other = failed.get(kind);
+    if (isFinal(brief) || (other !== undefined && isHopeless(other, rms))) continue;
+    const verified = await check(way, false);
+    if (verified.verdict !== "fail") return verified;
+    if (other === undefined) failed.set(kind, { share: shareOf(verified), rms });
+    if (nearest === brief || shareOf(verified) < shareOf(nearest!)) nearest = verified;
+  }
+  return nearest;
+}
+
+/** Whether no closer look at outputs could help: they are NaN, or sums of all of them are wrong. */
+function isFinal({ accuracy: { mismatched }, projection }: Verified): boolean {
+  if (mismatched > 0) return true;
+  if (projection === undefined) return false;
+  const { max_ratio, limit, patch_rms, patch_limit } = projection;
+  return !(max_ratio <= limit && patch_rms <= patch_limit);
 }
 
 /** What the ways of a claim depend on. */
