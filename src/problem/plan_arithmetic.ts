@@ -48,8 +48,11 @@ export interface PlanArithmetic {
   readonly transformed?: Exclude<OperandRounding, "f32">;
   /** Products that a matrix unit adds at once; absent where threads add them one by one. */
   readonly unit?: number;
-  /** Operands in f32 that the unit multiplies as two halves each, in three products; as they are where absent. */
-  readonly math?: "f16x3";
+  /**
+   * Operands in f32 that the unit multiplies as two halves each, in three products (`f16x3`), or tiles by Fourier transforms (`fft`);
+   * as they are where absent.
+   */
+  readonly math?: "f16x3" | "fft";
   /** Of halves: how high ones of the operand whose places are the results' are rounded; to the nearest where absent. */
   readonly highs?: "nearest" | "away";
   /** Of halves: by how much results are enlarged, since units cut sums off, in units of 2^-23; 0 where absent. */

@@ -40,7 +40,7 @@ export function convSource(
     units: spots * outerCount,
     lefts: lefts.length,
     rights: rights.length,
-    ...(tiled.length === 0 ? {} : {
+    ...(math === "fft" ? { tiles } : tiled.length === 0 ? {} : {
       transforms: tileTransforms(tiled.map(({ n, r }) => tileTransform(n, r, kept))),
       tiles: tiled,
     }),

@@ -80,8 +80,14 @@ export interface Grid {
   readonly tiled: boolean;
 }
 
+/** How many times longer than Winograd's the transforms of Fourier take. */
+const FFT_STEPS = 8;
+
 /** The tiles of a plan's arithmetic. */
-export function gridOf({ geometry: g }: ConvOperands, { tiles: shares }: PlanArithmetic): Grid {
+export function gridOf(
+  { geometry: g }: ConvOperands,
+  { tiles: shares, math }: PlanArithmetic,
+): Grid {
   const sizes = resultSizes(g);
   const axes = threeTiles(shares?.[0]);
   // Kernels of different tiles share results only where each has whole rows of taps.
@@ -100,7 +106,7 @@ export function gridOf({ geometry: g }: ConvOperands, { tiles: shares }: PlanAri
     outer,
     channels,
     units: depth * steps[0]! * steps[1]! * steps[2]!,
-    products: axes.reduce((all, { n, r }) => all * (n + r - 1), 1),
+    products: axes.reduce((all, { n, r }) => all * (n + r - 1), math === "fft" ? FFT_STEPS : 1),
     tiled: axes.some(({ n, r }) => n > 1 || r > 1),
   };
 }

@@ -2,6 +2,7 @@ import { SPLIT_ROUNDING } from "../problem/split_rounding.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { productError, sumError } from "../reference/double_double.ts";
 import { roundedSource, ROUNDINGS } from "./roundings.ts";
+import { fftSums } from "./fft_sums.ts";
 import { foldedSums, type SimulatedSums, type SumOrder, type SumSource } from "./sum_source.ts";
 import { splitSums } from "./split_sums.ts";
 import { splitTiledSums } from "./split_tiles.ts";
@@ -21,6 +22,7 @@ export function simulateSums(
     const same = made.exact.every((value, i) => value === whole.exact[i]);
     return { ...whole, values: made.values, rounded: made.rounded || !same };
   }
+  if (arithmetic.math === "fft") return fftSums(source, source.tiles!, order);
   if (source.transforms !== undefined) {
     const simulate = arithmetic.math === "f16x3" ? splitTiledSums : tiledSums;
     return simulate(source, source.transforms, arithmetic, order);

@@ -2,7 +2,7 @@
 import { InputTypeError } from "../errors.ts";
 import type { ConvProblem } from "../problem/conv_problem.ts";
 import type { OperandRounding, PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { type Way, winogradTiles, winogradTilesUpTo } from "./claimed_tiles.ts";
+import { algorithmTiles, anyTiles, type Way } from "./claimed_tiles.ts";
 
 /** What the ways of a claim depend on beside its words. */
 export interface ClaimedCase {
@@ -120,7 +120,7 @@ function waysOf(name: string, of: ClaimedCase): readonly Way[] {
     case "f32-any": {
       // Tiles allow most, orders but the first little more than that one.
       const [first, ...others] = waysOf("f32", of);
-      const tiles = all(winogradTilesUpTo(8, of.problem), { ...stored, ...read });
+      const tiles = all(anyTiles(of.problem), { ...stored, ...read });
       return [first!, ...tiles, ...others];
     }
   }
@@ -133,7 +133,7 @@ function waysOf(name: string, of: ClaimedCase): readonly Way[] {
     };
     if (algorithm !== undefined) {
       const transformed = kind === undefined ? {} : { transformed: kind as "f16" };
-      return all(winogradTiles(algorithm, of.problem), { ...said, ...transformed, sums: "f32" });
+      return all(algorithmTiles(algorithm, of.problem), { ...said, ...transformed, sums: "f32" });
     }
     const orders = [
       ...(sums.includes("f32")

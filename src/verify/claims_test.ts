@@ -37,11 +37,21 @@ Deno.test("a claim names Winograd's tiles, of any element type, and f32-any has 
   assert.equal(half!.arithmetic.transformed, "f16");
   assert.deepEqual(half!.arithmetic.tiles![0]!.axes, [{ n: 1, r: 1 }, { n: 6, r: 3 }]);
   const tiles = (more?: Partial<ClaimedCase>) =>
-    ways("f32-any", more).flatMap(({ arithmetic }) => arithmetic.tiles?.[0]?.axes ?? []);
+    ways("f32-any", more).flatMap(({ name, arithmetic }) =>
+      name.includes("fft") ? [] : arithmetic.tiles?.[0]?.axes ?? []
+    );
   assert.deepEqual(tiles().map(({ n }) => n), [6, 6, 4, 4, 2, 2]);
   const gradient = parseDescriptor("mb1ic4ih8oc4kh3ph1", "bwd-filter");
   assert.deepEqual(tiles({ problem: gradient }).map(({ r }) => r), [6, 6, 4, 4, 2, 2]);
   assert.deepEqual(tiles({ problem: parseDescriptor("mb1ic4ih9oc4kh3sh2") }), []);
+});
+
+Deno.test("Fourier transforms are of the whole of small results, and of tiles of others", () => {
+  const names = (problem: string, op?: "bwd-filter") =>
+    ways("fft", { problem: parseDescriptor(problem, op) }).map(({ name }) => name);
+  assert.deepEqual(names("mb1ic4ih8oc4kh3ph1"), ["fft, fft of 16x16"]);
+  assert.deepEqual(names("mb1ic4ih56oc4kh3ph1"), ["fft, fft of 32x32", "fft, fft of 64x64"]);
+  assert.deepEqual(names("mb1ic4ih8oc4kh3ph1", "bwd-filter"), ["fft, fft of 16x16"]);
 });
 
 Deno.test("orders that are no others for a case are left out", () => {
@@ -71,7 +81,7 @@ Deno.test("what is no arithmetic, or none of the case, is refused in a sentence"
       ["winograd", {}, /there is no algorithm "winograd"/],
       ["winograd F(4x4x4,3x3x3)", {}, /has 3 axes, the problem has 2/],
       ["winograd F(40,3)", {}, /n \+ r - 1/],
-      ["winograd F(4x4,3x3)", { problem: strided }, /takes stride 1/],
+      ["winograd F(4x4,3x3)", { problem: strided }, /take stride 1/],
       ["winograd F(4x4,3x3)", { problem: undefined }, /not of products/],
       ["i8", {}, /takes operands of i8/],
       ["f32", { exact: true }, /whose arithmetic is i8/],
