@@ -66,9 +66,17 @@ Deno.test("verify passes a right result and fails a wrong one, with a record tha
     assert.match(right.stdout, /^verdict +pass$/m);
     y.data[100]! += 0.01;
     await writeNpy(at("y.npy"), y);
-    const wrong = await wgconvHere(["verify", ...args, "--jsonl", at("r.jsonl")]);
+    const wrong = await wgconvHere(
+      ["verify", ...args, "--jsonl", at("r.jsonl"), "--save-failures", at("failed")],
+    );
     assert.equal(wrong.code, 1);
     assert.match(wrong.stdout, /^verdict +fail: bound ratio/m);
+    assert.match(
+      wrong.stdout,
+      /^diagnosis +1 of 1,008 outputs is wrong: all in image 0, channel 2, row 2, column 4$/m,
+    );
+    const again = /^repeat +wgconv (.*)$/m.exec(wrong.stdout)![1]!.split(" ");
+    assert.equal((await verified(again.slice(1))).code, 1);
     const lines = (await Deno.readTextFile(at("r.jsonl"))).trimEnd().split("\n");
     assert.deepEqual(lines.map((line) => JSON.parse(line).kind), ["environment", "case", "case"]);
     const report = await wgconvHere(["report", at("r.jsonl"), "--columns", "problem,verdict"]);

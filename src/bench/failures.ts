@@ -26,7 +26,8 @@ export function reproLine(record: CaseRecord, backend = "wgpu"): string {
   return `wgconv conv --problem ${quoted(problem)} ${options.join(" ")}`;
 }
 
-function quoted(word: string): string {
+/** A word as a POSIX shell takes it. */
+export function quoted(word: string): string {
   return /^[\w.,=:/-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 

@@ -1,18 +1,25 @@
 import { EXIT, InputTypeError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
 import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
-import { type CaseRecord, isUnproved } from "../report/record.ts";
+import { isUnproved } from "../report/record.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
 import { defaultFill } from "../run/operands.ts";
 import { inputFiles, openConv, operandFlags } from "./conv_files.ts";
 import { commandWrites } from "./failure.ts";
 import { gemmFiles, openGemm } from "./gemm_files.ts";
+import { reporter } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { printCase } from "./print_case.ts";
 import { openRecords } from "./record_stream.ts";
 import { refuseWords } from "./values.ts";
-import { convResultSource, openAs, productSource, verifyFiles } from "./verify_files.ts";
+import {
+  convResultSource,
+  openAs,
+  productSource,
+  type VerifiedFiles,
+  verifyFiles,
+} from "./verify_files.ts";
 import { type ClaimOptions, verifyGemmOptions, verifyOptions } from "./verify_options.ts";
 
 const DOING = "Cannot verify";
@@ -69,9 +76,9 @@ function verifyGemmCommand() {
 async function conclude(
   inputs: readonly (string | undefined)[],
   options: ClaimOptions,
-  verify: (output: TensorSource) => Promise<CaseRecord>,
+  verify: (output: TensorSource) => Promise<VerifiedFiles>,
 ): Promise<void> {
-  const { output: path, as, jsonl, seed, json } = options;
+  const { output: path, as, jsonl, seed, json, saveFailures } = options;
   if (path === undefined) {
     throw new InputTypeError(`${DOING}: --output names no file, expected the result to check`);
   }
@@ -79,16 +86,18 @@ async function conclude(
     throw new InputTypeError(`${DOING}: only one file can come from stdin`);
   }
   const writes = commandWrites();
-  await proveOutputs([{ option: "--jsonl", path: jsonl, kind: "records" }], {
-    inputs: [...inputs, path],
-  });
+  await proveOutputs([
+    { option: "--jsonl", path: jsonl, kind: "records" },
+    { option: "--save-failures", path: saveFailures, kind: "folder" },
+  ], { inputs: [...inputs, path] });
   using output = await openNpy(path, { as });
   using records = openRecords(jsonl, writes, { resume: jsonl !== "-" });
-  const record = await verify(output);
+  const { record, saved } = await verify(output);
   if (jsonl !== undefined && records.previous === undefined) {
     records.write(environmentRecord(CPU_DEVICE, seed));
   }
   records.write(record);
   printCase(record, { json, output: jsonl === "-" ? "-" : undefined });
+  saved.forEach((line) => reporter(jsonl === "-" ? "stderr" : "stdout").message(line));
   writes.conclude(isUnproved(record) ? EXIT.accuracy : EXIT.ok);
 }

@@ -1,15 +1,20 @@
 /** Operands and results of other programs, as they are verified. */
+import { join } from "node:path";
+import { failureFile, quoted } from "../bench/failures.ts";
 import { defined } from "../defined.ts";
 import { InputTypeError } from "../errors.ts";
-import { fileDType, type TensorSource } from "../npy/mod.ts";
+import { refuseWrite } from "../npy/atomic_write.ts";
+import { fileDType, type TensorSource, writeNpz } from "../npy/mod.ts";
 import { permutedSource, reshapedSource } from "../npy/views.ts";
 import type { CaseRecord } from "../report/record.ts";
 import { caseRecord } from "../run/case_record.ts";
 import { type OperandSource, readWidest } from "../run/operands.ts";
 import type { HostData, Subject } from "../run/subject.ts";
-import type { DType } from "../tensor/dtype.ts";
+import { type DType, dtypeOf } from "../tensor/dtype.ts";
+import { type Tensor, tensor } from "../tensor/tensor.ts";
 import { claimDtype } from "../verify/claims.ts";
 import { diagnose, diagnosisText } from "../verify/diagnose.ts";
+import { type SmallCase, smallestCase } from "../verify/smallest.ts";
 import { verifySubject } from "../verify/verify.ts";
 import { progress } from "./output.ts";
 import { formShape, type ResultForm } from "./result_form.ts";
@@ -103,13 +108,20 @@ function expectShape(output: TensorSource, shape: readonly number[]): void {
   );
 }
 
-/** Reads operands and result, and makes the record of what the gate says. */
+/** A result of files, verified. */
+export interface VerifiedFiles {
+  readonly record: CaseRecord;
+  /** Lines that say where the smallest part that is wrong was saved, and how to check it again. */
+  readonly saved: readonly string[];
+}
+
+/** Reads operands and result, and makes the record of what the gate says; saves what fails where that is wanted. */
 export async function verifyFiles(
   subject: Subject,
   source: OperandSource,
   { output, result }: { readonly output: TensorSource; readonly result: TensorSource },
-  { arithmetic, provider }: ClaimOptions,
-): Promise<CaseRecord> {
+  { arithmetic, provider, saveFailures }: ClaimOptions,
+): Promise<VerifiedFiles> {
   const { seed, fill, files } = source;
   const stored = fileDType(output);
   if (subject.exact && !isWhole(stored)) {
@@ -118,11 +130,11 @@ export async function verifyFiles(
     );
   }
   const narrow = stored === "f16" || stored === "bf16" || stored === "f32";
-  const dtypeRead = subject.exact ? subject.result.dtype : narrow ? "f32" : "f64";
+  const as = subject.exact ? subject.result.dtype : narrow ? "f32" : "f64";
   const shown = progress();
   try {
     const operands = await readWidest(subject, source);
-    const data = (await result.readAs(dtypeRead)).data as HostData;
+    const data = (await result.readAs(as)).data as HostData;
     const asked = {
       ...{ arithmetic, seed },
       results: stored === "f16" || stored === "bf16" ? stored : undefined,
@@ -147,8 +159,58 @@ export async function verifyFiles(
         ...(found && { diagnosis: diagnosisText(found) }),
       },
     };
-    return caseRecord(setup, verified);
+    const small = saveFailures === undefined || found?.worst === undefined
+      ? undefined
+      : smallestCase(subject, operands, data, found.worst);
+    const saved = small === undefined ? [] : await saveSmall(small, {
+      folder: saveFailures!,
+      name: `${provider} ${subject.title}`,
+      arithmetic,
+      half: stored === "f16",
+      gemm: "gemm" in subject.asked,
+    });
+    return { record: caseRecord(setup, verified), saved };
   } finally {
     shown.done();
   }
+}
+
+/** How a small case is saved. */
+interface Saving {
+  readonly folder: string;
+  readonly name: string;
+  readonly arithmetic: string;
+  /** Whether the result's file is of f16, as `got` is to be. */
+  readonly half: boolean;
+  readonly gemm: boolean;
+}
+
+/** Saves operands, `got` and `ref` of a small case; gives lines that say so. */
+async function saveSmall(
+  { subject, operands, got, options }: SmallCase,
+  { folder, name, arithmetic, half, gemm }: Saving,
+): Promise<string[]> {
+  await Deno.mkdir(folder, { recursive: true }).catch((error) => refuseWrite(folder, error));
+  const path = join(folder, failureFile(name));
+  const tensors = Object.fromEntries(
+    subject.operands.map(({ role, shape }) => [role, asTensor(operands[role]!, shape)]),
+  );
+  const { shape } = subject.result;
+  const { values } = await subject.reference(operands, {});
+  const ref = tensor("f64", shape, Float64Array.from(values));
+  const stored = asTensor(half ? Float16Array.from(got) : got, shape);
+  await writeNpz(path, { ...tensors, got: stored, ref });
+  const flags = Object.keys(tensors).flatMap((role) => [
+    `--${role === "output" ? "grad-output" : role}`,
+    `${path}:${role}`,
+  ]);
+  const words = [
+    ...["wgconv", "verify", ...(gemm ? ["gemm"] : [])],
+    ...[...flags, ...options, "--output", `${path}:got`, "--arithmetic", arithmetic],
+  ];
+  return [`saved       ${path}`, `repeat      ${words.map(quoted).join(" ")}`];
+}
+
+function asTensor(data: HostData, shape: readonly number[]): Tensor {
+  return tensor(dtypeOf(data), shape, data);
 }

@@ -60,6 +60,7 @@ function claimOptions<
     .option("--json", "print JSON")
     .optionsGroup(GROUPS.table)
     .option("--provider <tag>", "name of the kernel in records and reports", "other")
+    .option("--save-failures <folder>", "save the smallest part that is wrong, as .npz")
     .option("--jsonl <file>", "append a record to this file");
 }
 
@@ -70,6 +71,7 @@ export interface ClaimOptions {
   readonly json?: boolean | undefined;
   readonly provider: string;
   readonly jsonl?: string | undefined;
+  readonly saveFailures?: string | undefined;
   readonly seed: number;
   readonly as?: "bf16" | undefined;
 }

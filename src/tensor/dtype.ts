@@ -89,6 +89,11 @@ export function arrayConstructor<D extends DType>(dtype: D): ArrayConstructorOf<
   return CONSTRUCTORS[dtype];
 }
 
+/** The dtype of an array; u8 of bytes, which may also be of bool. */
+export function dtypeOf(data: TensorData): DType {
+  return DTYPES.find((dtype) => data instanceof CONSTRUCTORS[dtype])!;
+}
+
 /** Bytes per element. */
 export function dtypeBytes(dtype: FileDType): number {
   return dtype === "bf16" ? 2 : CONSTRUCTORS[dtype].BYTES_PER_ELEMENT;
