@@ -76,7 +76,8 @@ Deno.test("verify passes a right result and fails a wrong one, with a record tha
       /^diagnosis +1 of 1,008 outputs is wrong: all in image 0, channel 2, row 2, column 4$/m,
     );
     const again = /^repeat +wgconv (.*)$/m.exec(wrong.stdout)![1]!.split(" ");
-    assert.equal((await verified(again.slice(1))).code, 1);
+    const repeated = await verified(again.slice(1));
+    assert.equal(repeated.code, 1, repeated.stderr);
     const lines = (await Deno.readTextFile(at("r.jsonl"))).trimEnd().split("\n");
     assert.deepEqual(lines.map((line) => JSON.parse(line).kind), ["environment", "case", "case"]);
     const report = await wgconvHere(["report", at("r.jsonl"), "--columns", "problem,verdict"]);

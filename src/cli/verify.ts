@@ -98,6 +98,6 @@ async function conclude(
   }
   records.write(record);
   printCase(record, { json, output: jsonl === "-" ? "-" : undefined });
-  saved.forEach((line) => reporter(jsonl === "-" ? "stderr" : "stdout").message(line));
+  saved.forEach((line) => reporter(jsonl === "-" ? "stderr" : "stdout").line(line));
   writes.conclude(isUnproved(record) ? EXIT.accuracy : EXIT.ok);
 }
