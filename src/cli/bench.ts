@@ -19,6 +19,7 @@ import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { DEVICE_MODEL_HELP, modelTrait, parseDeviceModel } from "./device_model.ts";
 import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
+import { KERNEL_HELP, useOwnKernels } from "./own_kernel.ts";
 import {
   BATCH_HELP,
   INPUT_SHAPE_HELP,
@@ -178,6 +179,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--max-workspace <bytes>", WORKSPACE_HELP, parseWorkspace)
     .option("--max-bound-ratio <x>", BOUND_HELP, positiveNumber)
     .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
+    .option("--kernel <file>", `${KERNEL_HELP}, beside --algorithm; repeatable`, gather)
     .option("--tuning <file>", TUNING_HELP, pathOr("none"))
     .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)
     .option("--policy <list>", "tile policies; auto lets the planner choose", parsePolicies, [
@@ -189,7 +191,9 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--without <list>", `turn optimisations off: ${VARIANT_HELP.without}`, commaList)
     .option("--with <list>", `turn optimisations on: ${VARIANT_HELP.with}`, commaList)
     .addHelpText("after", EXAMPLES)
-    .action(async (descriptors, options, command) => {
+    .action(async (descriptors, given, command) => {
+      using own = useOwnKernels(given.kernel ?? []);
+      const options = { ...given, algorithm: [...given.algorithm, ...own.names] };
       if (options.listSuites) return printSuites(options.json === true);
       if (options.device === "cpu") refuseOnCpu("Cannot bench", command, ["check"]);
       const suites = await readSuites(options, command, true);

@@ -11,6 +11,7 @@ import { convFiles, filesOfPattern } from "./conv_many.ts";
 import { computeConv } from "./conv_stream.ts";
 import { commandWrites } from "./failure.ts";
 import { formData, formShape } from "./result_form.ts";
+import { refuseBesideKernel, useOwnKernels } from "./own_kernel.ts";
 import { printCase } from "./print_case.ts";
 import { proveOutputs } from "./outputs.ts";
 import { planningOptions, refuseLossScale } from "./problem_options.ts";
@@ -22,7 +23,10 @@ import { writeBeside } from "./write_beside.ts";
 /** `wgconv conv`: one convolution or gradient, checked and timed. */
 export function convCommand() {
   return convOptions()
-    .action(async (options, command) => {
+    .action(async (given, command) => {
+      if (given.kernel !== undefined) refuseBesideKernel("Cannot convolve", given.algorithm);
+      using own = useOwnKernels(given.kernel === undefined ? [] : [given.kernel]);
+      const options = { ...given, algorithm: own.names[0] ?? given.algorithm };
       const { during, timings } = timeline();
       refuseWords("Cannot convolve", command.args, operandFlags(options.op));
       if (options.device === "cpu") refuseOnCpu("Cannot convolve", command);

@@ -1,6 +1,7 @@
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { RUNS_HELP } from "./compute.ts";
+import { KERNEL_HELP } from "./own_kernel.ts";
 import { FORCE_HELP } from "./outputs.ts";
 import { LOSS_SCALE_HELP, problemCommand } from "./problem_options.ts";
 import { TIMINGS_HELP } from "./timings.ts";
@@ -55,6 +56,7 @@ export function convOptions() {
     .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
     .option("--adapter <index|name>", ADAPTER_HELP)
     .optionsGroup(GROUPS.kernel)
+    .option("--kernel <file>", KERNEL_HELP)
     .option("--tuning <file>", TUNING_HELP, pathOr("none"))
     .addHelpText("after", EXAMPLES);
 }

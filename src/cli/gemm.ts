@@ -13,6 +13,8 @@ import { commandWrites } from "./failure.ts";
 import { gemmFiles, openGemm, withOptions } from "./gemm_files.ts";
 import { fillOf, type GemmOptions, gemmOptions, gemmPlanning } from "./gemm_options.ts";
 import { searchPolicies } from "./gemm_search.ts";
+import { planOwnGemm } from "../algorithms/own_kernel/own_kernel.ts";
+import { readOwnKernel } from "./own_kernel.ts";
 import { printCase } from "./print_case.ts";
 import { proveOutputs } from "./outputs.ts";
 import { isHeld, readAhead } from "./read_ahead.ts";
@@ -53,7 +55,15 @@ export function gemmCommand() {
     });
     if (options.search) return await searchPolicies(opened, options, writes);
     const { problem, shape } = opened;
-    const subject = gemmSubject(problem, options);
+    const own = options.kernel === undefined ? undefined : readOwnKernel(options.kernel);
+    if (own !== undefined && own.op !== "gemm") {
+      throw new InputTypeError(`Cannot use ${options.kernel}: it convolves, wgconv conv takes it`);
+    }
+    const subject = gemmSubject(
+      problem,
+      options,
+      own && ((request) => planOwnGemm(own, request)),
+    );
     const { dtype } = subject.result;
     if (output !== undefined) await proveRoom(output, { dtype, shape });
     const files = isHeld(subject, options)
@@ -80,7 +90,7 @@ export function gemmCommand() {
 }
 
 function refuseBesideSearch(
-  { output, timings, policy, splits, flush, balance, device }: GemmOptions,
+  { output, timings, policy, splits, flush, balance, device, kernel }: GemmOptions,
 ): void {
   refuseOptions("Cannot search: it tries every way to cut the product and keeps no result", {
     output: output !== undefined,
@@ -89,6 +99,7 @@ function refuseBesideSearch(
     splits: splits !== undefined,
     flush: flush !== undefined,
     balance: balance !== "auto",
+    kernel,
   });
   if (device === "cpu") throw new InputTypeError("Cannot search: --search runs on the GPU");
 }
@@ -106,6 +117,7 @@ async function runSuites(options: GemmOptions): Promise<void> {
     size,
     output,
     search,
+    kernel: options.kernel,
     timings: options.timings,
   });
   const problems: GemmProblem[] = [];

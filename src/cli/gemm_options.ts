@@ -1,3 +1,4 @@
+import { KERNEL_HELP } from "./own_kernel.ts";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { BALANCES, MATHS } from "../algorithms/request.ts";
 import { InputTypeError } from "../errors.ts";
@@ -161,6 +162,7 @@ export function gemmOptions() {
     .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
     .option("--adapter <index|name>", ADAPTER_HELP)
     .optionsGroup(GROUPS.kernel)
+    .option("--kernel <file>", KERNEL_HELP)
     .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
     .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)
     .option(

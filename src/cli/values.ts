@@ -320,7 +320,7 @@ const OF_GPUS = [
     "maxBoundRatio",
     "tuning",
   ],
-  ...["without", "with", "raster"],
+  ...["without", "with", "raster", "kernel"],
 ];
 /** Values that choose nothing. */
 const NO_CHOICE = ["undefined", "auto", "hot", "none", "wgpu"];

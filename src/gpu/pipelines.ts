@@ -1,4 +1,4 @@
-import { DeviceError } from "../errors.ts";
+import { DeviceError, InputSyntaxError } from "../errors.ts";
 import type { BindingKind, Kernel } from "../kernels/kernel.ts";
 import { STAGE_COMPUTE } from "./constants.ts";
 import type { GpuDevice } from "./device.ts";
@@ -39,7 +39,7 @@ export function pipelinesOf(gpu: GpuDevice): Map<string, CachedPipeline> {
  * The kernel's pipeline, compiled once a device and name.
  *
  * @throws {TypeError} where another WGSL text has the same name
- * @throws {DeviceError} where it does not compile, with the line of WGSL
+ * @throws {DeviceError} where it does not compile, with the line of WGSL; {SyntaxError} where it is a user's file
  */
 export function pipelineOf(gpu: GpuDevice, kernel: Kernel): Promise<CompiledKernel> {
   const pipelines = pipelinesOf(gpu);
@@ -69,7 +69,7 @@ async function compileKernel(
   device.pushErrorScope("validation");
   const module = device.createShaderModule({ label: kernel.name, code });
   const layout = bindGroupLayout(device, kernel.bindings);
-  const outcome = createPipeline(device, module, layout, kernel.name);
+  const outcome = createPipeline(device, module, layout, kernel);
   const scoped = await device.popErrorScope();
   const pipeline = await outcome;
   if (scoped === null && !(pipeline instanceof Error)) return { pipeline, layout };
@@ -78,7 +78,13 @@ async function compileKernel(
   const reason = first !== undefined
     ? describeMessage(first, code)
     : scoped?.message ?? (pipeline instanceof Error ? pipeline.message : "unknown error");
-  throw new DeviceError(`Cannot compile ${kernel.name}: ${reason.trim()}`);
+  if (kernel.file === undefined) {
+    throw new DeviceError(`Cannot compile ${kernel.name}: ${reason.trim()}`);
+  }
+  const place = first === undefined ? "" : `, line ${first.lineNum}, column ${first.linePos}`;
+  const words = (first?.message.trim().split("\n")[0] ?? reason).replaceAll(/\s+/g, " ")
+    .replace(/^Shader '[^']*' /, "");
+  throw new InputSyntaxError(`Cannot compile ${kernel.file}${place}: ${words}`);
 }
 
 /** Group 0's layout for bindings in order. */
@@ -95,18 +101,18 @@ export function bindGroupLayout(
   });
 }
 
-/** Makes the pipeline of entry point `main`; an error is returned, since nobody awaits it at once. */
+/** Makes the pipeline of a kernel's entry point; an error is returned, since nobody awaits it at once. */
 export async function createPipeline(
   device: GPUDevice,
   module: GPUShaderModule,
   layout: GPUBindGroupLayout,
-  label: string,
+  { name, entry = "main", constants = {} }: Pick<Kernel, "name" | "entry" | "constants">,
 ): Promise<GPUComputePipeline | Error> {
   try {
     return await device.createComputePipelineAsync({
-      label,
+      label: name,
       layout: device.createPipelineLayout({ bindGroupLayouts: [layout] }),
-      compute: { module, entryPoint: "main" },
+      compute: { module, entryPoint: entry, constants: { ...constants } },
     });
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));

@@ -5,8 +5,14 @@
 export interface Kernel {
   /** Canonical name, e.g. `implicit_gemm_fwd_f32_128x128x16_8x8_nhwc`. */
   readonly name: string;
-  /** WGSL without `enable` lines: the GPU provider writes those from `features`. Entry point `main`. */
+  /** WGSL without `enable` lines: the GPU provider writes those from `features`. */
   readonly wgsl: string;
+  /** The user's file that the WGSL is of; absent of ours. */
+  readonly file?: string;
+  /** `main` where absent. */
+  readonly entry?: string;
+  /** Values of the WGSL's overrides; none where absent. */
+  readonly constants?: Readonly<Record<string, number>>;
   /** Threads per workgroup along x, y, z. */
   readonly workgroupSize: readonly [number, number, number];
   /** Bytes of `var<workgroup>`, which Deno does not check against the limit. */

@@ -301,7 +301,7 @@ export function sizedKernel(
   const tooLarge = module.tooLarge();
   return {
     kernel: {
-      name: module.mode === "constant" ? `${name}.${hash(wgsl)}` : name,
+      name: module.mode === "constant" ? `${name}.${textHash(wgsl)}` : name,
       wgsl,
       workgroupSize: [threads, 1, 1],
       workgroupBytes: bytes,
@@ -329,7 +329,7 @@ export function templateKernel(
 }
 
 /** 32-bit FNV-1a in hexadecimal. */
-function hash(text: string): string {
+export function textHash(text: string): string {
   let value = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) {
     value = Math.imul(value ^ text.charCodeAt(i), 0x01000193) >>> 0;

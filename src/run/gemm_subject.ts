@@ -10,6 +10,8 @@ import {
 } from "../accuracy/mod.ts";
 import { tryPlanGemm } from "../algorithms/gemm/plan.ts";
 import type { GemmRequest } from "../algorithms/gemm/request.ts";
+import type { Plan } from "../algorithms/plan.ts";
+import type { Planned } from "../algorithms/refusal.ts";
 import { InputRangeError } from "../errors.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import {
@@ -85,6 +87,7 @@ export function gemmRequest(
 export function gemmSubject(
   asked: GemmProblem,
   arithmetic: Partial<GemmArithmetic> & Pick<GemmArithmetic, "dtype">,
+  planRequest: (request: GemmRequest) => Planned<Plan> = tryPlanGemm,
 ): Subject {
   const { dtype, accumulate = "f32", outDtype } = arithmetic;
   // Factors as kernels hold them: in f32, of f32 and f16.
@@ -120,7 +123,11 @@ export function gemmSubject(
     activation,
     // A residual is added behind the activation, so it is left out, too.
     ...(activation === "none" ? {} : {
-      linear: gemmSubject({ ...asked, activation: "none", residual: false }, arithmetic),
+      linear: gemmSubject(
+        { ...asked, activation: "none", residual: false },
+        arithmetic,
+        planRequest,
+      ),
     }),
     length: k,
     members: m,
@@ -128,7 +135,7 @@ export function gemmSubject(
     sample: sampleCount(m * batch, SAMPLE_SHARE * sumCost * k),
     strata: { channelAxis: 1, run: m, inner: false },
     exact: integers,
-    plan: (planning) => tryPlanGemm(gemmRequest(asked, arithmetic, planning)),
+    plan: (planning) => planRequest(gemmRequest(asked, arithmetic, planning)),
     reference: (operands, options) =>
       referenceGemm(problem, inputsOf(operands), {
         ...options,

@@ -99,7 +99,7 @@ async function compile(
   device.pushErrorScope("validation");
   const module = device.createShaderModule({ label: kernel.name, code });
   const outcome = build
-    ? createPipeline(device, module, bindGroupLayout(device, kernel.bindings), kernel.name)
+    ? createPipeline(device, module, bindGroupLayout(device, kernel.bindings), kernel)
     : undefined;
   const scoped = await device.popErrorScope();
   const pipeline = await outcome;

@@ -1,0 +1,165 @@
+import assert from "#assert";
+import fc from "fast-check";
+import { join } from "node:path";
+import { ROOT, temporaryDirectory } from "./cli.ts";
+import { wgconvHere } from "./support/in_process.ts";
+
+const EXAMPLES = join(ROOT, "examples/kernels");
+const PROBLEM = "mb2ic5ih9iw11oc33kh3kw2ph1sh2dw1";
+
+/** A kernel's JSON beside the WGSL of the examples, with fields changed. */
+const NAIVE = JSON.parse(Deno.readTextFileSync(join(EXAMPLES, "naive.json")));
+const WGSL = Deno.readTextFileSync(join(EXAMPLES, "naive.wgsl"));
+
+/** Runs a command with a kernel of these fields and this WGSL. */
+async function withKernel(
+  fields: unknown,
+  wgsl = WGSL,
+  args: readonly string[] = ["conv", "--problem", PROBLEM, "--runs", "1"],
+) {
+  using temporary = temporaryDirectory();
+  const path = join(temporary.path, "mine.json");
+  await Deno.writeTextFile(path, typeof fields === "string" ? fields : JSON.stringify(fields));
+  await Deno.writeTextFile(join(temporary.path, "naive.wgsl"), wgsl);
+  const { code, stdout, stderr } = await wgconvHere([...args, "--kernel", path]);
+  return { code, stdout, stderr: stderr.replaceAll(path, "mine.json") };
+}
+
+Deno.test("the examples' kernels are run, timed and checked, each beside auto", async () => {
+  const kernels = ["naive", "tiled"].flatMap((name) => [
+    "--kernel",
+    join(EXAMPLES, `${name}.json`),
+  ]);
+  const args = ["bench", PROBLEM, "--check", "full", "--runs", "1", "--fill-ms", "0", "--json"];
+  const { code, stdout, stderr } = await wgconvHere([...args, ...kernels]);
+  assert.equal(code, 0, stderr);
+  const cases = stdout.trim().split("\n").map((line) => JSON.parse(line))
+    .filter(({ kind }) => kind === "case");
+  assert.deepEqual(
+    cases.map(({ requested, algorithm, verdict }) => [requested ?? algorithm, verdict]),
+    [
+      ["auto", "pass"],
+      ["naive", "pass"],
+      ["tiled", "pass"],
+    ],
+  );
+  const product = ["gemm", "--size", "17,33,20", "--batch", "2", "--runs", "1"];
+  const made = await wgconvHere([...product, "--kernel", join(EXAMPLES, "product.json")]);
+  assert.equal(made.code, 0, made.stderr);
+  assert.match(made.stdout, /^kernel +product$/m);
+  assert.match(made.stdout, /^verdict +pass$/m);
+});
+
+Deno.test("a kernel of several passes has buffers, entries, values and f16 of its own", async () => {
+  const { code, stdout, stderr } = await withKernel(
+    {
+      ...NAIVE,
+      let: { size: "mb*oc*oh*ow" },
+      buffers: { twice: "4 * size" },
+      passes: [
+        { ...NAIVE.passes[0], bindings: ["input", "filter", "twice"] },
+        {
+          wgsl: "naive.wgsl",
+          entry: "halve",
+          workgroups: ["ceil(size / 64)"],
+          bindings: ["twice", "input", "output"],
+          overrides: { SIZE: "size" },
+        },
+      ],
+    },
+    WGSL.replace("= sum;", "= 2 * sum;") + `
+override SIZE: u32 = 1;
+@compute @workgroup_size(64)
+fn halve(@builtin(global_invocation_id) id: vec3u) {
+  if (id.x < SIZE) { y[id.x] = x[id.x] / 2; }
+}`,
+  );
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^verdict +pass$/m);
+});
+
+Deno.test("a wrong kernel fails the check", async () => {
+  const { code, stdout } = await withKernel(
+    NAIVE,
+    WGSL.replace("r = 0u; r < KH", "r = 1u; r < KH"),
+  );
+  assert.equal(code, 1);
+  assert.match(stdout, /^verdict +fail/m);
+});
+
+Deno.test("what does not go is said in one sentence", async () => {
+  const [pass] = NAIVE.passes;
+  const refused = async (
+    fields: unknown,
+    expected: RegExp,
+    { wgsl = WGSL, code = 2, args }: { wgsl?: string; code?: number; args?: string[] } = {},
+  ) => {
+    const got = await withKernel(fields, wgsl, args);
+    assert.match(got.stderr, expected);
+    assert.equal(got.code, code, got.stderr);
+  };
+  const changed = (fields: object) => ({ ...NAIVE, ...fields });
+  const passOf = (fields: object) => changed({ passes: [{ ...pass, ...fields }] });
+  await refused("{", /Cannot read mine\.json: it is no JSON: /);
+  await refused("[]", /mine\.json: name is undefined, expected/);
+  await refused(changed({ speed: 1 }), /a kernel has no speed/);
+  await refused(changed({ op: "up" }), /op is "up", expected /);
+  await refused(changed({ name: "direct" }), /there is an algorithm of that name/);
+  await refused(changed({ name: "a b" }), /name is "a b", expected .*no name of a kernel/);
+  await refused(changed({ passes: [] }), /passes is 0, expected >=1/);
+  await refused(changed({ let: { ic: 3 } }), /let\.ic is a size's name/);
+  await refused(changed({ buffers: { input: 3 } }), /buffers\.input is a tensor's name/);
+  await refused(changed({ when: "ic >" }), /when "ic >": expected a number or a name/);
+  await refused(changed({ when: "ic == 6" }), /does not support this problem: it asks for ic == 6/);
+  await refused(changed({ layout: "nhwc" }), /its layout is nhwc/);
+  await refused(changed({ activation: "relu" }), /its activation is relu/);
+  await refused(changed({ op: "bwd-data" }), /its op is bwd-data/);
+  await refused(
+    changed({ op: "gemm", when: "m > 0" }),
+    /passes\.0\.bindings has input, expected a, b/,
+  );
+  await refused(passOf({ bindings: ["input", "filter"] }), /has 2, naive\.wgsl declares 3/);
+  await refused(
+    passOf({ bindings: ["input", "x", "output"] }),
+    /bindings has x, expected input, f/,
+  );
+  await refused(passOf({ workgroups: ["oh / 64", 1] }), /workgroups x is 0\.\d+, expected a whole/);
+  await refused(passOf({ workgroups: ["1 / 0"] }), /workgroups x is Infinity/);
+  await refused(passOf({ workgroups: [65536] }), /needs 65536 workgroups along one axis/, {
+    code: 3,
+  });
+  await refused(passOf({ overrides: { IC: "0 / 0" } }), /override IC is NaN/);
+  await refused(passOf({ wgsl: "none.wgsl" }), /none\.wgsl/);
+  await refused(passOf({ entry: "other" }), /naive\.wgsl has no fn other/);
+  await refused(NAIVE, /declares binding 0 a uniform/, {
+    wgsl: WGSL.replace("<storage, read> x: array<f32>", "<uniform> x: vec4f"),
+  });
+  await refused(NAIVE, /declares no binding 1/, { wgsl: WGSL.replace("binding(1)", "binding(3)") });
+  await refused(NAIVE, /Cannot compile naive\.wgsl, line 23, column 18: [^\n]*accessor/, {
+    wgsl: WGSL.replace("let place = id.x;", "let place = id.q;"),
+  });
+  await refused(passOf({ overrides: {} }), /Cannot compile naive\.wgsl: [^\n]*/);
+  await refused(NAIVE, /Cannot compile naive\.wgsl, line 21, column/, {
+    wgsl: WGSL.replace("@workgroup_size(64)", "@workgroup_size(many)"),
+  });
+  await refused(NAIVE, /naive\.wgsl/, { wgsl: WGSL.replace("(64)", "(4096)"), code: 2 });
+  await refused(NAIVE, /--kernel says what runs, --algorithm must go/, {
+    args: ["conv", "--problem", PROBLEM, "--algorithm", "direct"],
+  });
+  await refused(NAIVE, /--kernel must go/, {
+    args: ["conv", "--problem", PROBLEM, "--device", "cpu"],
+  });
+  await refused(NAIVE, /it convolves, wgconv conv takes it/, { args: ["gemm", "--size", "4,4,4"] });
+});
+
+Deno.test("no file of a kernel does worse than a sentence", async () => {
+  const text = JSON.stringify(NAIVE);
+  const mutations = fc.tuple(fc.nat(text.length), fc.nat(12), fc.string({ maxLength: 6 }));
+  await fc.assert(
+    fc.asyncProperty(mutations, async ([at, count, put]) => {
+      const { code, stderr } = await withKernel(text.slice(0, at) + put + text.slice(at + count));
+      assert.ok(code < 5, `${code} ${stderr}`);
+    }),
+    { numRuns: 60, seed: 20261129 },
+  );
+});
