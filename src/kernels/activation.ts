@@ -1,3 +1,4 @@
+import { range } from "./lists.ts";
 import { type Scalar, typeName } from "../elements/scalar.ts";
 import { loopIterations } from "./module.ts";
 import { type Activation, LEAKY_RELU_SLOPE } from "../problem/epilogue.ts";
@@ -92,7 +93,7 @@ fn exp_f64(x: f64) -> f64 {
   let n = round(f32(x) * 1.442695041f);
   let r = (x - f64(n) * 0.6931471803691238lf) - f64(n) * 1.9082149292705877e-10lf;
   var sum = 1.0lf;
-  ${Array.from({ length: 13 }, (_, i) => `sum = 1.0lf + sum * r / ${13 - i}.0lf;`).join("\n  ")}
+  ${range(13).map((i) => `sum = 1.0lf + sum * r / ${13 - i}.0lf;`).join("\n  ")}
   // Of NaN it is any number.
   var power = max(i32(n), -1080);
   for (; power < -120; power += 120) { sum *= ${2 ** -120}lf; }

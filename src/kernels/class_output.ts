@@ -1,3 +1,4 @@
+import { range } from "./lists.ts";
 import { axisDigits, digitsText } from "./axes.ts";
 import type { ModuleBuilder, TensorAccess } from "./module.ts";
 import type { OutputStore, OutputVector } from "./output.ts";
@@ -132,7 +133,7 @@ export function classPlaceText(
   const edges = [...classEdges(results)].map((edge, d) =>
     edge === "1" ? size(`places${d}`, axes[d]!.places) : undefined
   );
-  const all = axes.map((_, d) => d);
+  const all = range(axes.length);
   const sum = (terms: readonly string[]) => terms.join(" + ");
   const bounds = (rows: boolean, place: (d: number) => string) =>
     all.flatMap((d) =>
@@ -255,9 +256,8 @@ export function classOutput(
       function value(row: number, j: number, x: number): string {
         if (store === "columns") return `c${row}_${j}`;
         // Classes are neighbours, then places.
-        const four = Array.from(
-          { length: across * down },
-          (_, k) => `c${row + k % down}_${j}.${"xyzw"[x + Math.floor(k / down)]}`,
+        const four = range(across * down).map((k) =>
+          `c${row + k % down}_${j}.${"xyzw"[x + Math.floor(k / down)]}`
         );
         return store === "none" ? four[0]! : `${typeName(sum, 4)}(${four.join(", ")})`;
       }

@@ -1,4 +1,5 @@
 /** What results of a convolution are sums of, term by term: for kernels that follow the definition. */
+import { range } from "./lists.ts";
 import type { Scalar } from "../elements/scalar.ts";
 import {
   type ConvProblem,
@@ -41,7 +42,7 @@ export interface TermText {
  */
 export function termText(problem: ConvProblem, size: ModuleBuilder["size"]): TermText {
   const rank = problem.filterSize.length;
-  const axes = Array.from({ length: rank }, (_, d) => d);
+  const axes = range(rank);
   const groupIn = size("group_in", problem.inChannels / problem.groups);
   const groupOut = size("group_out", problem.outChannels / problem.groups);
   const geometry = (d: number) => ({
@@ -136,7 +137,7 @@ export function convTerms(
 ): { coordinates: string; term: string; a: string; b: string } {
   const size = (name: string, value: number) => module.size(name, value);
   const layoutOf = (which: ConvTensor) => which === "filter" ? filterLayout : layout;
-  const axes = problem.filterSize.map((_, d) => d);
+  const axes = range(problem.filterSize.length);
   const text = termText(problem, size);
   const [left, right] = operandTensors(problem.op);
   const value = (which: ConvTensor, outer: readonly string[], spatial: (d: number) => string) => {

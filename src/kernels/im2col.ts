@@ -1,4 +1,5 @@
 /** Passes that write what filters meet as matrices: all taps of images, or those of one axis as channels. */
+import { range } from "./lists.ts";
 import template from "../../shaders/im2col.wgsl" with { type: "text" };
 import unfoldTemplate from "../../shaders/unfold.wgsl" with { type: "text" };
 import { type Scalar, typeName, zeroOf } from "../elements/scalar.ts";
@@ -115,7 +116,7 @@ function elementText(module: ModuleBuilder, matrix: ColumnMatrix, firstImage: nu
   const { axes, interleave } = matrix;
   const { size } = module;
   const sizes = axisSizes(module, "axis", axes);
-  const all = axes.map((_, d) => d);
+  const all = range(axes.length);
   const spots = size("spots", spotsOf({ places: axes.map(({ places }) => places) }));
   const channels = size("channels", matrix.channels);
   const first = matrix.chunked ? `${module.parameter("first_image", firstImage)} + ` : "";
@@ -192,14 +193,10 @@ export function unfoldKernel(
     module.size(key, shape[key]);
   const along = (key: keyof Axis) => module.size(`axis_${key}`, axis[key]);
   const vectors = module.size("vectors", shape.paddedChannels / vector);
-  const elements = Array.from(
-    { length: vector },
-    (_, e) => `element(batch, row, place, vector * ${vector}u + ${e}u)`,
+  const elements = range(vector).map((e) =>
+    `element(batch, row, place, vector * ${vector}u + ${e}u)`
   );
-  const words = Array.from(
-    { length: 4 },
-    (_, w) => `word(${elements.slice(4 * w, 4 * w + 4).join(", ")})`,
-  );
+  const words = range(4).map((w) => `word(${elements.slice(4 * w, 4 * w + 4).join(", ")})`);
   const threads = unfoldedElements(shape) / vector;
   const values = {
     value: from.value,

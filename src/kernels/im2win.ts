@@ -1,3 +1,4 @@
+import { range } from "./lists.ts";
 import directTemplate from "../../shaders/im2win.wgsl" with { type: "text" };
 import stagedTemplate from "../../shaders/im2win_staged.wgsl" with { type: "text" };
 import { type Axis, axisDigits, axisSizes, digitsText } from "./axes.ts";
@@ -103,7 +104,7 @@ export function im2winKernel(
   const { size } = module;
   const sizes = axisSizes(module, "axis", axes);
   const last = axes.length - 1;
-  const outer = axes.slice(0, -1).map((_, d) => d);
+  const outer = range(axes.slice(0, -1).length);
   const first = shape.chunked ? ` + ${module.parameter("first_image", firstImage)}` : "";
   const batchStride = size("batch_stride", shape.batchStride);
   const channels = size("channels", shape.channels);
@@ -161,7 +162,7 @@ export function im2winKernel(
 
   /** Declares `value`, the source at outer place `m`, outer tap `u`, column `k` and channel `r`. */
   function sourceText(): string {
-    const all = axes.map((_, d) => d);
+    const all = range(axes.length);
     return [
       ...(outer.length === 0 ? [] : [
         digitsText("m", "m_rest", axisDigits(names("m"), sizes.places), "    "),

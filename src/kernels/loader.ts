@@ -1,3 +1,4 @@
+import { range } from "./lists.ts";
 import type { Elements } from "../elements/elements.ts";
 import type { Scalar } from "../elements/scalar.ts";
 import type { ModuleBuilder, TensorAccess, TensorSplit } from "./module.ts";
@@ -87,7 +88,7 @@ export interface RingRow {
 
 /** The taps of a ring that lie in the row of a step, `step` steps from its begin. */
 export function tapsInRow({ taps, dilation, row }: TapRing, step: number): readonly number[] {
-  return Array.from({ length: taps }, (_, tap) => tap).filter((tap) => {
+  return range(taps).filter((tap) => {
     if (row === undefined) return true;
     const place = step + tap * dilation - row.padding;
     return place >= 0 && place < row.steps;
@@ -98,7 +99,7 @@ export function tapsInRow({ taps, dilation, row }: TapRing, step: number): reado
 export function shareInRow(ring: TapRing): number {
   const { taps, row } = ring;
   if (row === undefined) return 1;
-  const steps = Array.from({ length: row.steps }, (_, step) => tapsInRow(ring, step).length);
+  const steps = range(row.steps).map((step) => tapsInRow(ring, step).length);
   return steps.reduce((sum, count) => sum + count, 0) / (taps * row.steps);
 }
 
@@ -271,7 +272,7 @@ export function scheduleLoads(
   if (dealsRuns({ runs, ...loader }, extent, depth, threads)) {
     const deep = depth / runs;
     const one = scheduleLoads(loader, extent, deep, threads, { banked, again });
-    const all = Array.from({ length: runs }, (_, run) => run);
+    const all = range(runs);
     return {
       places: one.places,
       depths: all.flatMap((run) => one.depths.map((row) => `${row} + ${run * deep}u`)),
@@ -304,11 +305,11 @@ export function scheduleLoads(
     const index = `t + ${slot * threads}u`;
     return !repeats(slot) ? `(${index})` : `select(t, ${index}, ${index} < ${inner * outer}u)`;
   };
-  const inners = Array.from({ length: innerSlots }, (_, slot) => {
+  const inners = range(innerSlots).map((slot) => {
     if (!rows) return `${own(slot)} % ${inner}u`;
     return innerSlots === 1 ? `t % ${inner}u` : `t + ${slot * threads}u`;
   });
-  const outers = Array.from({ length: outerSlots }, (_, slot) => {
+  const outers = range(outerSlots).map((slot) => {
     if (!rows) return `${own(slot)} / ${inner}u`;
     if (innerSlots > 1) return `${slot}u`;
     const row = (slot: number) => {

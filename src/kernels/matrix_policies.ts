@@ -1,3 +1,4 @@
+import { range } from "./lists.ts";
 import { type MatrixUnit, unitDepth } from "./matrix_units.ts";
 import type { TilePolicy } from "./policy.ts";
 
@@ -261,7 +262,7 @@ export function stagedAlong(policy: TilePolicy, side: "rows" | "columns"): TileP
 /** Whole parts of a subgroup's matrices, the widest first, then the highest. */
 function parts([rows, columns]: readonly [number, number]): (readonly [number, number])[] {
   const divisors = (count: number) =>
-    Array.from({ length: count }, (_, i) => count - i).filter((one) => count % one === 0);
+    range(count).map((i) => count - i).filter((one) => count % one === 0);
   return divisors(columns).flatMap((across) =>
     divisors(rows).map((down) => [down, across] as const)
   );

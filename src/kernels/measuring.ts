@@ -1,3 +1,4 @@
+import { range } from "./lists.ts";
 import type { Kernel } from "./kernel.ts";
 
 const THREADS = 256;
@@ -11,15 +12,10 @@ const STEPS = 16;
  */
 export function busyKernel(rounds: number): Kernel {
   const values = (name: string) =>
-    Array.from(
-      { length: 8 },
-      (_, i) => `  let ${name}${i} = vec4f(data[(t + ${i}u) % 64u] * 0.5f);`,
-    );
-  const sums = Array.from({ length: CHAINS }, (_, i) => `s${i}`);
-  const body = Array.from(
-    { length: STEPS },
-    (_, step) =>
-      sums.map((sum, i) => `    ${sum} = fma(a${i % 8}, b${(i + (i >> 3) + step) % 8}, ${sum});`),
+    range(8).map((i) => `  let ${name}${i} = vec4f(data[(t + ${i}u) % 64u] * 0.5f);`);
+  const sums = range(CHAINS).map((i) => `s${i}`);
+  const body = range(STEPS).map((step) =>
+    sums.map((sum, i) => `    ${sum} = fma(a${i % 8}, b${(i + (i >> 3) + step) % 8}, ${sum});`)
   );
   return {
     name: `busy_${rounds}`,

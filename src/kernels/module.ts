@@ -1,3 +1,4 @@
+import { range } from "./lists.ts";
 import { Eta } from "../deps/eta.ts";
 import type { BindingKind, Kernel } from "./kernel.ts";
 import {
@@ -126,10 +127,8 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
           ? `extractBits(bitcast<i32>(${part}[(${index}) / 4u]), (${index}) % 4u * 8u, 8u)`
           : `${part}[${index}]`;
       const access = kind === "read" ? "read" : "read_write";
-      const names = Array.from(
-        { length: split.parts },
-        // `filter` alone is a reserved word.
-        (_, part) => split.parts === 1 ? `${name}_data` : `${name}_data${part}`,
+      const names = range(split.parts).map((part) =>
+        split.parts === 1 ? `${name}_data` : `${name}_data${part}`
       );
       for (const part of names) {
         text.push(

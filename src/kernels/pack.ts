@@ -1,4 +1,5 @@
 /** Passes that pack operands of products. */
+import { range } from "./lists.ts";
 import bytesTemplate from "../../shaders/pack_bytes.wgsl" with { type: "text" };
 import stagedTemplate from "../../shaders/pack_staged.wgsl" with { type: "text" };
 import directTemplate from "../../shaders/pack_strided.wgsl" with { type: "text" };
@@ -230,7 +231,7 @@ function classTaps(
   const most = axes.map(({ most }, d) => size(`most${d}`, most));
   const taps = axes.map(({ taps }, d) => size(`taps${d}`, taps));
   const leads = axes.map(({ lead }, d) => size(`lead${d}`, lead));
-  const all = axes.map((_, d) => d);
+  const all = range(axes.length);
   return {
     fromRow: `(${channel})`,
     fromTap: all.reduce(

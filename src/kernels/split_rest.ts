@@ -1,4 +1,5 @@
 /** Passes behind products of halves: which results halves do not hold, and these in f32. */
+import { range } from "./lists.ts";
 import template from "../../shaders/split_rest.wgsl" with { type: "text" };
 import windowsTemplate from "../../shaders/split_windows.wgsl" with { type: "text" };
 import {
@@ -149,7 +150,7 @@ export function splitWindowsKernel(shape: SplitWindows, mode: SizeMode): SizedKe
   const module = moduleBuilder(mode);
   const { size } = module;
   const marks = module.atomics("marks");
-  const axes = filterSize.map((_, d) => d);
+  const axes = range(filterSize.length);
   const [, , ...spots] = tensorShape(problem, resultTensor(op));
   const [, , ...source] = tensorShape(problem, operandTensors(op)[0]);
   const { term, leftSpatial } = termText(problem, size);

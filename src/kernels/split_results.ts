@@ -1,3 +1,4 @@
+import { range } from "./lists.ts";
 import type { Matrix } from "../winograd/matrix.ts";
 import { literalOf } from "../elements/scalar.ts";
 import { loopIterations, type ModuleBuilder, type TensorSplit, WHOLE } from "./module.ts";
@@ -219,7 +220,7 @@ function placeShare(
   const [own, summed] = forward ? [f.batch, f.channel] : [f.channel, f.batch];
   const tap = (axis: 0 | 1, at: string) => forward ? at : `(${f.sizes[axis]} - 1u - ${at})`;
   const depth = module.size("depth", data.channels);
-  const products = Array.from({ length: AT_ONCE }, (_, k) => {
+  const products = range(AT_ONCE).map((k) => {
     const c = `(deep + ${k * lanes}u)`;
     const value = from.load(`first + ${c} * ${d.channel}`);
     const factor = weights.load(`weight + ${c} * ${summed}`);
@@ -261,7 +262,7 @@ function gradientShare(
   const gradient = module.tensor("filter", "read", 1, splits.filter);
   const [d, g] = [sizesOf(module, "data", data), sizesOf(module, "filter", filter)];
   const rows = data.batch * filter.axes[0].size;
-  const products = Array.from({ length: AT_ONCE }, (_, k) => {
+  const products = range(AT_ONCE).map((k) => {
     const q = `(along + ${k}u)`;
     const x = `(${q} + x + ${d.origins[1]})`;
     const value = from.load(`first + ${x} * ${d.strides[1]}`);

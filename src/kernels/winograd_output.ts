@@ -1,3 +1,4 @@
+import { range } from "./lists.ts";
 import template from "../../shaders/winograd_output.wgsl" with { type: "text" };
 import type { Scalar, Stored } from "../elements/scalar.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
@@ -138,7 +139,7 @@ export function outputTransformKernel(
   const transformed: string[][] = matrix0.map(() => []);
   const program0 = linearProgram(matrix0);
   for (let j = 0; j < alpha1; j++) {
-    const names = Array.from({ length: alpha0 }, (_, i) => `m${i}_${j}`);
+    const names = range(alpha0).map((i) => `m${i}_${j}`);
     names.forEach((name, i) => {
       const at = stackPlace(module, stack, tensor.groups, i * alpha1 + j);
       lines.push(`let ${name} = ${from.load(at)};`);
@@ -158,7 +159,7 @@ export function outputTransformKernel(
     if (!staged) lines.push(`if (${live}) {`);
     made = made.map((_, i) => ({
       statements: [],
-      outputs: Array.from({ length: n1 }, (_, j) => `y${i}_${j}`),
+      outputs: range(n1).map((j) => `y${i}_${j}`),
     }));
   }
   for (let i = 0; i < n0; i++) {

@@ -1,3 +1,4 @@
+import { range } from "./lists.ts";
 import template from "../../shaders/winograd_transform.wgsl" with { type: "text" };
 import type { Scalar, Stored } from "../elements/scalar.ts";
 import {
@@ -202,8 +203,8 @@ export function patchTransformKernel(
 function columnVectors(origin: number, count: number): { places: number[]; elements: string[] } {
   const first = Math.floor(origin / 4);
   const last = Math.floor((origin + count - 1) / 4);
-  const places = Array.from({ length: last - first + 1 }, (_, i) => first + i);
-  const elements = Array.from({ length: count }, (_, e) => {
+  const places = range(last - first + 1).map((i) => first + i);
+  const elements = range(count).map((e) => {
     const at = origin + e - 4 * first;
     return `${Math.floor(at / 4)}.${"xyzw"[at % 4]}`;
   });

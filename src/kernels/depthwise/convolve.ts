@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import template from "../../../shaders/depthwise.wgsl" with { type: "text" };
 import { elementsTrait, sumOf } from "../../elements/elements.ts";
 import { typeName } from "../../elements/scalar.ts";
@@ -115,12 +116,10 @@ export function depthwiseKernel(
       lanes === 0 ? "" : ` || channel >= ${module.size("channels", channelVectors(shape))}`
     }`,
     coordinates: coordinateText(text),
-    sums: Array.from(
-      { length: results * shape.own },
-      (_, i) =>
-        `  var ${sumName(shape, i % results, Math.floor(i / results))} = ${
-          typeName("f32", sourceWidth(shape) === 4 ? 1 : width)
-        }();`,
+    sums: range(results * shape.own).map((i) =>
+      `  var ${sumName(shape, i % results, Math.floor(i / results))} = ${
+        typeName("f32", sourceWidth(shape) === 4 ? 1 : width)
+      }();`
     ).join("\n"),
     first,
     end: loop.over === "nothing"
@@ -135,7 +134,7 @@ export function depthwiseKernel(
     shared,
     sharedThreads: threads + 1,
     sharedSum: treeSum(
-      Array.from({ length: sharing }, (_, i) => `sums[one][${plus("first_sharing", i)}]`),
+      range(sharing).map((i) => `sums[one][${plus("first_sharing", i)}]`),
     ),
     sharedStore: sharing === 1 ? [] : sharedStoreText(text, result, steps),
     stores: sharing === 1 ? storeText(text, result, steps) : "",

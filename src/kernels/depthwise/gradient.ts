@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import template from "../../../shaders/depthwise_filter.wgsl" with { type: "text" };
 import { type Elements, elementsTrait, sumOf } from "../../elements/elements.ts";
 import { typeName, zeroOf } from "../../elements/scalar.ts";
@@ -157,7 +158,7 @@ export function depthwiseFilterKernel(
       others.toReversed().map((d) => ({ name: `tap${suffix}_${d}`, radix: sized.taps[d]! })),
       indent,
     );
-  const each = Array.from({ length: taps.others }, (_, g) => g);
+  const each = range(taps.others);
   const place = [
     `  let piece = id % (${runPieces} * ${otherPieces});`,
     `  let block = id / (${runPieces} * ${otherPieces});`,
@@ -309,13 +310,14 @@ export function depthwiseFilterKernel(
     outerDigits: outerDigits("outer", "", "    "),
     elements: size("elements", shape.channels * allTaps),
     offset,
-    stores: Array.from({ length: channelsEach }, (_, i) =>
+    stores: range(channelsEach).map((i) =>
       `    ${
         result.store(
           i === 0 ? "offset" : `offset + ${i}u * ${channelStride}`,
           channelsEach === 1 ? "value" : `value.${"xyzw"[i]}`,
         )
-      }`).join("\n"),
+      }`
+    ).join("\n"),
     workgroups: size("workgroups", workgroups),
     place,
     sumsText: counted(sumsOfThread).map((i) => `  var sum${i} = ${type}();`).join("\n"),
@@ -333,7 +335,7 @@ export function depthwiseFilterKernel(
 
 /** 0, 1, and so on, so many. */
 function counted(length: number): number[] {
-  return Array.from({ length }, (_, i) => i);
+  return range(length);
 }
 
 /** Which gradient of a run meets which place of the input, by which of the piece's taps; both count from the first. */

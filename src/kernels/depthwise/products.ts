@@ -1,4 +1,5 @@
 /** The text of {@linkcode depthwiseKernel}: where threads' results lie, their products and their stores. */
+import { range } from "../lists.ts";
 import { zeroOf } from "../../elements/scalar.ts";
 import { type Axis, type Digit, digitsText } from "../axes.ts";
 import { applyEpilogue, type EpilogueStep } from "../epilogue.ts";
@@ -245,7 +246,7 @@ function whichText(text: DepthwiseText, which: string): string[] {
 
 /** The channels of a thread, counted from its first. */
 function owned({ own }: DepthwiseShape): number[] {
-  return Array.from({ length: own }, (_, m) => m);
+  return range(own);
 }
 
 /** A name of what belongs to one of a thread's channels. */
@@ -330,13 +331,10 @@ export interface SharedSums {
 export function sharedSums(shape: DepthwiseShape): SharedSums[] {
   const { results, threads, sharing } = shape;
   if (sharing === 1) return [];
-  const all = Array.from(
-    { length: results },
-    (_, q) => owned(shape).map((m) => sumName(shape, q, m)),
-  ).flat();
+  const all = range(results).map((q) => owned(shape).map((m) => sumName(shape, q, m))).flat();
   const parts = Math.ceil(all.length / Math.floor(WORKGROUP_BYTES / 4 / (threads + 1)));
   const each = Math.ceil(all.length / parts);
-  return Array.from({ length: parts }, (_, i) => ({
+  return range(parts).map((i) => ({
     first: i * each,
     sums: all.slice(i * each, (i + 1) * each),
   }));
@@ -403,6 +401,6 @@ export function storeText(
     `  let ${ownName(shape, "target_place", m)} = ${targetText(text)} + ${
       vectorOfOwn ? "channel" : resultChannel(shape, m)
     } * ${to.channel};`,
-    ...Array.from({ length: results }, (_, q) => store(q, m)),
+    ...range(results).map((q) => store(q, m)),
   ]).join("\n");
 }

@@ -1,4 +1,5 @@
 /** Shapes of kernels where few channels meet, and what follows from them. */
+import { range } from "../lists.ts";
 import type { Elements } from "../../elements/elements.ts";
 import { type Axis, type axisSizes, gcd } from "../axes.ts";
 import type { ModuleBuilder, SizeMode } from "../module.ts";
@@ -113,7 +114,7 @@ export function sourceWidth({ vector }: Pick<DepthwisePlaces, "vector">): 1 | 4 
 
 /** Axes but that of runs. */
 export function otherAxes({ axes, run }: Pick<DepthwisePlaces, "axes" | "run">): number[] {
-  return axes.map((_, d) => d).filter((d) => d !== run);
+  return range(axes.length).filter((d) => d !== run);
 }
 
 /** WGSL of a tensor's strides. */
@@ -228,13 +229,13 @@ export function runProducts(
 
 /** Every tap of the other axes (of backward-data every hit), of every channel that a result sums. */
 export function roundIndices(others: readonly number[], hits: readonly number[], sums: number) {
-  let all: { hit: string[]; which: string }[] = Array.from(
-    { length: sums },
-    (_, which) => ({ hit: [], which: `${which}u` }),
-  );
+  let all: { hit: string[]; which: string }[] = range(sums).map((which) => ({
+    hit: [],
+    which: `${which}u`,
+  }));
   for (const d of others) {
     all = all.flatMap(({ hit, which }) =>
-      Array.from({ length: hits[d]! }, (_, i) => {
+      range(hits[d]!).map((i) => {
         const next = [...hit];
         next[d] = `${i}u`;
         return { hit: next, which };

@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import template from "../../../shaders/gemv.wgsl" with { type: "text" };
 import { type Elements, elementsTrait, sumOf } from "../../elements/elements.ts";
 import { scalarBytes, typeName, zeroOf } from "../../elements/scalar.ts";
@@ -58,8 +59,7 @@ export function gemvKernel(
   const { size } = module;
   const sum = sumOf(elements);
   const threads = lanes * groups;
-  const list = <T>(count: number, make: (i: number) => T) =>
-    Array.from({ length: count }, (_, i) => make(i));
+  const list = <T>(count: number, make: (i: number) => T) => range(count).map((i) => make(i));
 
   // In the order of their names, whichever the matrix is. Single int8 are taken out of their words.
   const [a, b] = (["a", "b"] as const).map((name) => {

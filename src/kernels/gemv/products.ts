@@ -1,4 +1,5 @@
 /** The text of a matrix times vectors: a thread's products, and how a workgroup adds its threads' sums. */
+import { range } from "../lists.ts";
 import { type Scalar, typeName, zeroOf } from "../../elements/scalar.ts";
 import type { TensorAccess } from "../module.ts";
 import { treeSum } from "../sums.ts";
@@ -17,10 +18,7 @@ export interface GemvOperands {
 
 /** A thread's sums: places and vectors, in the order in which they are kept. */
 export function gemvValues({ vectors, threads: { each } }: GemvShape): [number, number][] {
-  return Array.from(
-    { length: each * vectors },
-    (_, i) => [Math.floor(i / vectors), i % vectors],
-  );
+  return range(each * vectors).map((i) => [Math.floor(i / vectors), i % vectors]);
 }
 
 /** What the sums of a place and a vector are called. */
@@ -160,9 +158,7 @@ export function sumsChunk(
     const threads = kept * groups;
     const at = (j: number) => j === 0 ? "at" : `at + ${j * threads}u`;
     const text = totals.map((_, i) =>
-      `sums[${i}][at] = ${
-        treeSum(Array.from({ length: added }, (_, j) => `sums[${i}][${at(j)}]`))
-      };`
+      `sums[${i}][at] = ${treeSum(range(added).map((j) => `sums[${i}][${at(j)}]`))};`
     );
     return { threads, text };
   });
@@ -173,6 +169,6 @@ export function sumsChunk(
 export function lastSum(lanes: number, groups: number): string {
   const { last } = treeSteps(lanes);
   return treeSum(
-    Array.from({ length: last }, (_, j) => `sums[one][own${j === 0 ? "" : ` + ${j * groups}u`}]`),
+    range(last).map((j) => `sums[one][own${j === 0 ? "" : ` + ${j * groups}u`}]`),
   );
 }

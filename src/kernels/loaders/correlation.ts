@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { type Axis, axisDigits, digitsText, reachesOutside } from "../axes.ts";
 import type { TileLoader } from "../loader.ts";
@@ -165,7 +166,7 @@ export function shiftedInputLoader(
     vector !== 1 && shape.along === "depth"
       ? `${index} / ${vector}u`
       : `${index} * ${size("batch_stride", shape.batchStride / vector)}`;
-  const all = axes.map((_, d) => d);
+  const all = range(axes.length);
   const step = axes.map((axis, d) => size(`step${d}`, axis.sourceStride / vector));
   return {
     vector,

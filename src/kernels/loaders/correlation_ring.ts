@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import { axisDigits, digitsText, reachesOutside } from "../axes.ts";
 import { tapReach, type TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
@@ -210,7 +211,7 @@ export function ringInputLoader(
   const elements = (name: string, stride: number) => named(name, stride / vector);
   const images = elements("batch_stride", batchStride);
   const step = strides.map((stride, d) => elements(`step${d}`, stride));
-  const outer = rows.map((_, d) => d);
+  const outer = range(rows.length);
   const stride = outer.map((d) => named(`stride${d}`, axes[d]!.stride));
   const count = named("channels", channels);
   const padded = boxes(channels, columns.block) * columns.block;

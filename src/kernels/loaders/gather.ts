@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { type Axis, axisDigits, digitsText, type Direction, reachesOutside } from "../axes.ts";
 import type { TapRow, TileLoader } from "../loader.ts";
@@ -119,7 +120,7 @@ export function gatherLoader(
       ? `${at} * ${strides[d]} - ${paddings[d]}`
       : `${at} + ${classes ? `class_origin${d}` : paddings[d]}`;
   const gathered = (placeSlot: number, tap: (d: number) => string, suffix: string) => {
-    const all = axes.map((_, d) => d);
+    const all = range(axes.length);
     return [
       ...all.flatMap((d) => reach(d, `b_origin${placeSlot}_${d}`, tap(d), suffix)),
       `      let inside${suffix} = ${all.map((d) => `in${d}${suffix}`).join(" && ")};`,
@@ -182,7 +183,7 @@ export function gatherLoader(
       advance: "      b_block += 1u;",
       place: (slot, column) => {
         const at = (d: number) => `b_origin${slot}_${d}`;
-        const all = axes.map((_, d) => d);
+        const all = range(axes.length);
         return [
           place(slot, column),
           `  let b_offset${slot} = b_base${slot} + ${
@@ -206,7 +207,7 @@ export function gatherLoader(
   // Axes along which a step has a tap of its own.
   const last = axes.length - 1;
   const walked = row === undefined ? axes : axes.slice(0, last);
-  const each = walked.map((_, d) => d);
+  const each = range(walked.length);
   // The arithmetic of a step is in the way of its products: where a place lies is found once, but for what the step's tap adds to all
   // places alike. Not where only the device knows the taps.
   const once = module.mode === "constant" && !classes && fitsWord(walked);

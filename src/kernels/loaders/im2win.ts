@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import {
   type Axis,
   axisDigits,
@@ -125,7 +126,7 @@ export function windowGatherLoader(
   const sizes = axisSizes(module, "gather", axes);
   const vector = interleave === 4 || sourceVector === 4 ? 4 : 1;
   const last = axes.length - 1;
-  const all = axes.map((_, d) => d);
+  const all = range(axes.length);
   // Slowest first: the taps of the last axis, then those of the others.
   const tapOrder = [last, ...all.slice(0, -1)];
   const padded = size("padded_channels", shape.paddedChannels);

@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import type { Axis } from "../axes.ts";
 import { tapReach, type TapRing } from "../loader.ts";
 import type { ModuleBuilder } from "../module.ts";
@@ -70,7 +71,7 @@ export function rowBox(
   count: number,
 ): RowBox {
   const rows = rowsOf(axes);
-  const all = Array.from({ length: count }, (_, i) => count - i)
+  const all = range(count).map((i) => count - i)
     .filter((high) => count % high === 0 && (axes.length > 1 || high === 1))
     .map((high): RowBox => ({ rows: high, images: count / high }));
   const covered = ({ rows: high, images }: RowBox) =>

@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import { type Axis, type Direction, reachesOutside } from "../axes.ts";
 import type { ModuleBuilder } from "../module.ts";
 
@@ -31,7 +32,7 @@ export function tapWordText(
   return axes.map((axis, d) => {
     const inner = d === axes.length - 1 ? "1u" : `${name}${d + 1}`;
     const each = tapsOf(axes.slice(d + 1));
-    const bits = Array.from({ length: axis.taps }, (_, tap) => {
+    const bits = range(axis.taps).map((tap) => {
       const shifted = tap === 0 ? inner : `${inner} << ${tap * each}u`;
       return reachesOutside(axis, direction)
         ? `select(0u, ${shifted}, ${at(d, tap * axis.dilation)} < ${size(d)})`

@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import { typeName, zeroOf } from "../../elements/scalar.ts";
 import { unitDepth } from "../matrix_units.ts";
 import type { FragmentPlaces, OutputStore } from "../output.ts";
@@ -62,8 +63,7 @@ export function matrixPlaces(policy: MatrixTilePolicy, memory: MatrixMemory): st
 
 /** The matrices that pass on at once: how many times, and of which the first is where. */
 function rounds({ matrices, stage }: MatrixTile): readonly (readonly [number, number])[] {
-  const of = (side: 0 | 1) =>
-    Array.from({ length: matrices[side] / stage[side] }, (_, i) => i * stage[side]);
+  const of = (side: 0 | 1) => range(matrices[side] / stage[side]).map((i) => i * stage[side]);
   return of(0).flatMap((row) => of(1).map((column) => [row, column] as const));
 }
 
@@ -79,7 +79,7 @@ function stagedVectors(
   { byColumns, stride, read }: MatrixMemory["stage"],
 ): { readonly reads: readonly string[]; readonly sums: readonly string[] } {
   const { count, rows } = fragmentsOf(tile);
-  const fragments = Array.from({ length: count }, (_, fragment) => {
+  const fragments = range(count).map((fragment) => {
     const first = fragment * rows;
     const four = [0, 1, 2, 3];
     if (!byColumns) {
@@ -133,9 +133,8 @@ function sumName(row: number, column: number): string {
 
 /** Calls `text` with each matrix of a subgroup's sums. */
 function eachMatrix({ matrices }: MatrixTile, text: (row: number, column: number) => string) {
-  return Array.from(
-    { length: matrices[0] * matrices[1] },
-    (_, i) => text(Math.floor(i / matrices[1]), i % matrices[1]),
+  return range(matrices[0] * matrices[1]).map((i) =>
+    text(Math.floor(i / matrices[1]), i % matrices[1])
   );
 }
 
@@ -158,7 +157,7 @@ function operandsOf(
   step: number,
   { split }: MatrixTile,
 ): LoadedMatrix[][] {
-  return Array.from({ length: count }, (_, i) => {
+  return range(count).map((i) => {
     const name = `${operand}${i}`;
     const loaded = (name: string, step: number) => ({ name, type, load: load(i * places, step) });
     return split
@@ -211,7 +210,7 @@ export function matrixProducts(
     return `      ${sum} = subgroupMatrixMultiplyAccumulate(${a}, ${b}, ${sum});`;
   };
   const multiplied = (column: number) =>
-    Array.from({ length: rows }, (_, row) => multiply(row, column, `a${row}`, `b${column}`));
+    range(rows).map((row) => multiply(row, column, `a${row}`, `b${column}`));
   const load = ({ name, load }: LoadedMatrix) => `      let ${name} = ${load};`;
   const loaded = (operands: readonly LoadedMatrix[]) => operands.map(load);
   const { ring, cyclic } = b;
@@ -237,7 +236,7 @@ export function matrixProducts(
     ...operands.map(({ name }) => `      ${name} = next_${name};`),
   ];
   const block = (lines: readonly string[]) => ["    {", ...lines, "    }"].join("\n");
-  const all = Array.from({ length: deep }, (_, at) => at);
+  const all = range(deep);
   const steps = (collected ? [collecting] : all.map((at) => step(at))).map(block);
   const totalled = parts?.totals === "registers";
   const staged = stagedVectors(matrix, stage);

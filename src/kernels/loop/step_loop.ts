@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import template from "../../../shaders/step_loop.wgsl" with { type: "text" };
 import { mainText, type ModuleBuilder, render } from "../module.ts";
 
@@ -132,7 +133,7 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
   const step = (text: string) => at ? `    let at = ${text};` : "";
   // What products keep of the steps before the first.
   const before = loaders.flatMap(({ before = 0, fetch, store, advance = "" }) =>
-    Array.from({ length: before }, () =>
+    range(before).map(() =>
       [
         "  {",
         fetch,
@@ -142,7 +143,8 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
         "    workgroupBarrier();",
         advance,
         "  }",
-      ].join("\n"))
+      ].join("\n")
+    )
   );
   // Two tiles are on their way where one is filled before it is needed.
   const early = schedule.buffers === "collected";

@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import { tapReach, type TapRing, tapsInRow } from "../loader.ts";
 import type { CyclicPlaces, MatrixOperandTile } from "./matrix_tile.ts";
 import type { StepProducts } from "./step_loop.ts";
@@ -36,7 +37,7 @@ export function ringProducts(
   multiply: Multiply,
 ): RingProducts {
   const { taps, dilation } = ring;
-  const all = (length: number) => Array.from({ length }, (_, i) => i);
+  const all = (length: number) => range(length);
   const blocks = all(count / taps);
   const reach = tapReach(ring);
   const name = (block: number, at: number, back: number) =>
@@ -76,7 +77,7 @@ export function rowEnds(
 ): StepProducts["row"] {
   if (ring.row === undefined) return undefined;
   const { steps } = ring.row;
-  const places = Array.from({ length: steps }, (_, step) => tapsInRow(ring, step));
+  const places = range(steps).map((step) => tapsInRow(ring, step));
   const whole = (taps: readonly number[]) => taps.length === ring.taps;
   return {
     before: places.slice(0, places.findIndex(whole)).map(text),
@@ -96,15 +97,15 @@ export function cyclicProducts(
   multiply: Multiply,
 ): string[] {
   const loaded = new Set<number>();
-  return Array.from({ length: taps }, (_, tap) => {
-    const met = Array.from({ length: right.count }, (_, column) => column + tap * dilation);
+  return range(taps).map((tap) => {
+    const met = range(right.count).map((column) => column + tap * dilation);
     const fresh = met.filter((matrix) => !loaded.has(matrix));
     fresh.forEach((matrix) => loaded.add(matrix));
     return [
       ...fresh.map((matrix) =>
         `      let b${matrix} = ${right.tile.load(matrix * right.each, at)};`
       ),
-      ...Array.from({ length: left.count }, (_, row) => {
+      ...range(left.count).map((row) => {
         const a = `a${tap}_${row}`;
         return [
           `      let ${a} = ${left.tile.load(row * left.each, tap * deep + at)};`,

@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import type { Accumulation } from "../../elements/elements.ts";
 import { type Scalar, sumScalar, typeName, zeroOf } from "../../elements/scalar.ts";
 import type { StepProducts } from "./step_loop.ts";
@@ -73,9 +74,8 @@ export function eachSum(
   { threadRows, threadColumns }: ThreadTile,
   text: (row: number, fragment: number) => string,
 ): string[] {
-  return Array.from(
-    { length: threadRows * fragments(threadColumns) },
-    (_, i) => text(Math.floor(i / fragments(threadColumns)), i % fragments(threadColumns)),
+  return range(threadRows * fragments(threadColumns)).map((i) =>
+    text(Math.floor(i / fragments(threadColumns)), i % fragments(threadColumns))
   );
 }
 
@@ -106,11 +106,11 @@ export function rowFragments(
   const single = tile.threadRows === 1;
   const aVector = (i: number) => single && a.element ? a.element(k) : a.fragment(k, i);
   return [
-    ...Array.from({ length: fragments(tile.threadRows) }, (_, i) => ({
+    ...range(fragments(tile.threadRows)).map((i) => ({
       name: `a${i}`,
       value: inner.factor(a.scalar, aVector(i), single ? 1 : 4),
     })),
-    ...Array.from({ length: fragments(tile.threadColumns) }, (_, j) => ({
+    ...range(fragments(tile.threadColumns)).map((j) => ({
       name: `b${j}`,
       value: inner.factor(b.scalar, b.fragment(k, j), 4),
     })),
@@ -133,7 +133,7 @@ export function multiplyFragments(
       (row, j) => inner.multiply(sum(row, j), factor(row), `b${j}`),
     );
   }
-  const places = (count: number) => Array.from({ length: count }, (_, place) => place);
+  const places = (count: number) => range(count);
   const [rows, columns] = [places(tile.threadRows), places(fragments(tile.threadColumns) * 4)];
   const one = (row: number, column: number) => {
     const [j, element] = [Math.floor(column / 4), "xyzw"[column % 4]];
@@ -303,9 +303,7 @@ export function threadProducts(
     return [...loads, ...products].map((line) => `      ${line}`).join("\n");
   };
   const rowsOf = (depth: number) =>
-    tiles.flatMap((_, pair) =>
-      Array.from({ length: depth }, (_, k) => `    {\n${text(pair, `${k}`)}\n    }`)
-    );
+    tiles.flatMap((_, pair) => range(depth).map((k) => `    {\n${text(pair, `${k}`)}\n    }`));
   const all = unroll ? rowsOf(depth) : undefined;
   const looped = () =>
     tiles.map((_, pair) => `    for (var k = 0u; k < ${depth}u; k++) {\n${text(pair, "k")}\n    }`)

@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import { type Scalar, scalarBytes, typeName } from "../../elements/scalar.ts";
 import type { TileLoader } from "../loader.ts";
 import type { FullMainLoopVariant } from "../main_loop_variant.ts";
@@ -57,8 +58,7 @@ export function fragmentPlaces(
   bFragments: number,
   bFirst?: string,
 ): string {
-  const of = (count: number, text: (i: number) => string) =>
-    Array.from({ length: count }, (_, i) => text(i));
+  const of = (count: number, text: (i: number) => string) => range(count).map((i) => text(i));
   const b = bFirst === undefined ? "tx" : `${bFirst} + tx`;
   return [
     ...of(aFragments, (i) => `  let ay${i} = ty + ${i * rows}u;`),

@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import type { StepLoader } from "../loop/step_loop.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import {
@@ -48,16 +49,16 @@ export function correlationLoader(
   ].join("\n");
   const zero = vector === 1 ? "0.0f" : "vec4f()";
   const name = (item: number, i: number, j: number) => `${p}x${item}_${i * columns + j}`;
-  const read = Array.from({ length: rows }, (_, i) => i).filter((i) => readsRow(transform, i));
+  const read = range(rows).filter((i) => readsRow(transform, i));
   const each = <T>(text: (i: number, j: number) => T) =>
-    read.flatMap((i) => Array.from({ length: columns }, (_, j) => text(i, j)));
+    read.flatMap((i) => range(columns).map((j) => text(i, j)));
   const registers = schedule.items.flatMap((_, item) => [
     ...each((i, j) => `  var ${name(item, i, j)} = ${zero};`),
     `  var ${p}c${item} = 0u;`,
     ...(lie.rows === undefined ? [] : [`  var ${p}l${item} = 0u;`]),
   ]).join("\n");
   const fetch = [
-    ...lie.depths(schedule.depths.map((_, slot) => slot)),
+    ...lie.depths(range(schedule.depths.length)),
     ...schedule.items.flatMap(({ placeSlot, depthSlot }, item) => [
       `${p}c${item} = ${p}first${depthSlot};`,
       ...(lie.rows === undefined ? [] : [`${p}l${item} = ${p}line${depthSlot};`]),
@@ -137,19 +138,17 @@ export function unitCorrelationLoader(
   const [a, b] = sides as [typeof sides[0], typeof sides[0]];
   const rounds = Math.ceil((a.count + b.count) / threads);
   // Which threads of a round bring patches of which operand, and the first patch.
-  const parts = Array.from(
-    { length: rounds },
-    (_, round) =>
-      [{ ...a, from: 0 }, { ...b, from: a.count }].flatMap((one) => {
-        const first = one.from - round * threads;
-        const end = first + one.count;
-        if (end <= 0 || first >= threads) return [];
-        const inside = [
-          ...(first > 0 ? [`t >= ${first}u`] : []),
-          ...(end < threads ? [`t < ${end}u`] : []),
-        ];
-        return [{ ...one, round, inside, item: first > 0 ? `t - ${first}u` : `t + ${-first}u` }];
-      }),
+  const parts = range(rounds).map((round) =>
+    [{ ...a, from: 0 }, { ...b, from: a.count }].flatMap((one) => {
+      const first = one.from - round * threads;
+      const end = first + one.count;
+      if (end <= 0 || first >= threads) return [];
+      const inside = [
+        ...(first > 0 ? [`t >= ${first}u`] : []),
+        ...(end < threads ? [`t < ${end}u`] : []),
+      ];
+      return [{ ...one, round, inside, item: first > 0 ? `t - ${first}u` : `t + ${-first}u` }];
+    })
   ).flat();
   const columnsOf = ({ transform }: typeof a) => patchSize(transform)[1];
   const raw = (round: number, j: number) => `raw${round}_${j}`;
@@ -160,7 +159,7 @@ export function unitCorrelationLoader(
       "    }",
     ].join("\n");
   const each = (one: typeof a, text: (j: number) => string) =>
-    Array.from({ length: columnsOf(one) }, (_, j) => text(j));
+    range(columnsOf(one)).map((j) => text(j));
   return {
     places: parts.flatMap(({ side, round, item, vectors, lie }) => {
       const p = `${side}_`;
@@ -171,10 +170,9 @@ export function unitCorrelationLoader(
         `  let ${p}base${round} = ${lie.base(`${first} / ${WIDE}u + ${p}place${round}`)};`,
       ];
     }).join("\n"),
-    registers: Array.from({ length: rounds }, (_, round) => [
-      ...Array.from(
-        { length: Math.max(...parts.filter((one) => one.round === round).map(columnsOf)) },
-        (_, j) => `  var ${raw(round, j)} = vec4<u32>();`,
+    registers: range(rounds).map((round) => [
+      ...range(Math.max(...parts.filter((one) => one.round === round).map(columnsOf))).map((j) =>
+        `  var ${raw(round, j)} = vec4<u32>();`
       ),
       `  var edge${round} = 0u;`,
     ]).flat().join("\n"),

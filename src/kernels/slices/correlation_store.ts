@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { type CorrelationShape, correlationSizes, isTiled } from "./correlation.ts";
 import type { SliceStore } from "./exchange.ts";
@@ -47,31 +48,29 @@ export function correlationStore(
       `piece * ${size("filter_piece", n * width.filterStride)}`,
     ].join(" + ");
     lines.push(`      let base = ${base};`);
-    const values = Array.from(
-      { length: n * (tiledRows?.n ?? 1) },
-      (_, j) =>
-        (vector === 4 ? [""] : [..."xyzw"].map((part) => `.${part}`)).map((part, x): Value => {
-          const column = vector === 4 ? "column" : `(column + ${x}u)`;
-          const [row, place] = [Math.floor(j / n), j % n];
-          const step = size("filter_width", width.filterStride);
-          const down = tiledRows === undefined
-            ? ""
-            : ` + ${row}u * ${size(`filter_step${outer.length - 1}`, outer.at(-1)!.filterStride)}`;
-          return {
-            out: `out${j}${part}`,
-            there: `there${j}${part}`,
-            offset: `base${down} + ${place}u * ${step} + ${column} * ${
-              size("filter_in", shape.filterInStride)
-            }`,
-            rest: ` + (bucket - 1u) * ${size("filter_elements", elements)}`,
-            inside: [
-              `${column} < ${size("input_channels", shape.inChannels)}`,
-              ...(width.taps % n === 0
-                ? []
-                : [`piece * ${n}u + ${place}u < ${size("width_taps", width.taps)}`]),
-            ].join(" && "),
-          };
-        }),
+    const values = range(n * (tiledRows?.n ?? 1)).map((j) =>
+      (vector === 4 ? [""] : [..."xyzw"].map((part) => `.${part}`)).map((part, x): Value => {
+        const column = vector === 4 ? "column" : `(column + ${x}u)`;
+        const [row, place] = [Math.floor(j / n), j % n];
+        const step = size("filter_width", width.filterStride);
+        const down = tiledRows === undefined
+          ? ""
+          : ` + ${row}u * ${size(`filter_step${outer.length - 1}`, outer.at(-1)!.filterStride)}`;
+        return {
+          out: `out${j}${part}`,
+          there: `there${j}${part}`,
+          offset: `base${down} + ${place}u * ${step} + ${column} * ${
+            size("filter_in", shape.filterInStride)
+          }`,
+          rest: ` + (bucket - 1u) * ${size("filter_elements", elements)}`,
+          inside: [
+            `${column} < ${size("input_channels", shape.inChannels)}`,
+            ...(width.taps % n === 0
+              ? []
+              : [`piece * ${n}u + ${place}u < ${size("width_taps", width.taps)}`]),
+          ].join(" && "),
+        };
+      })
     ).flat();
     /** A statement for each value in the bucket's tensor, at its place there. */
     const each = (statement: (tensor: TensorAccess, at: string, value: Value) => string) =>

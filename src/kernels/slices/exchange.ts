@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import template from "../../../shaders/exchange.wgsl" with { type: "text" };
 import { eachSum, type SumName } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
@@ -64,7 +65,7 @@ export function resultsText(
   const columns = output.columns[0]!.length;
   const text = transformText(output, "y", (i, j) => `m${i * columns + j}`, "vec4f");
   return [
-    ...Array.from({ length: slices }, (_, slice) => `      let m${slice} = ${sum(slice)};`),
+    ...range(slices).map((slice) => `      let m${slice} = ${sum(slice)};`),
     ...text.statements,
     store.text(text.outputs),
   ].join("\n");
@@ -182,7 +183,7 @@ function byThreads(
   });
   return {
     begin: "",
-    rounds: Array.from({ length: sums.length / round }, (_, i) => roundFrom(i * round)),
+    rounds: range(sums.length / round).map((i) => roundFrom(i * round)),
     positions: perSlice * round,
     load: (slice) => at(slice, "line", "vector"),
   };
@@ -196,10 +197,7 @@ function byLines(
   sums: readonly string[],
 ): Exchange {
   const lines = linesOf(policy, layout);
-  const firsts = Array.from(
-    { length: policy.threadRows / lines.rows },
-    (_, i) => i * lines.rows,
-  );
+  const firsts = range(policy.threadRows / lines.rows).map((i) => i * lines.rows);
   return layout === "reference"
     ? byRows(shape, policy, lines, sums, firsts)
     : byPairs(policy, lines, sums, firsts);

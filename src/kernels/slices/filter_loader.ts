@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import type { OperandPlace } from "./image_loader.ts";
 import type { StepLoader } from "../loop/step_loop.ts";
@@ -29,7 +30,7 @@ export function filterLoader(
   const rowVectors = module.size("filter_row_vectors", places / 4);
   const total = module.size("filter_depth", depth);
   const first = at.side === "a" ? "first_row" : "first_column";
-  const items = Array.from({ length: at.depth / together * across }, (_, i) => ({
+  const items = range(at.depth / together * across).map((i) => ({
     load: `${p}load${i}`,
     row: Math.floor(i / across) * together,
     vector: i % across * threads,

@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import template from "../../../shaders/slice_filter.wgsl" with { type: "text" };
 import {
   moduleBuilder,
@@ -124,10 +125,8 @@ export function filterTransformKernel(
   };
   // Of halves values are looked at as they are, then multiplied.
   const loaded = (i: number, j: number) => `${split ? "raw" : "w"}${i}_${j}`;
-  const loads = Array.from(
-    { length: rows },
-    (_, i) =>
-      Array.from({ length: columns }, (_, j) => `  let ${loaded(i, j)} = ${tapText(i, j)};`),
+  const loads = range(rows).map((i) =>
+    range(columns).map((j) => `  let ${loaded(i, j)} = ${tapText(i, j)};`)
   ).flat();
   const at = split && markPlaces(module, "filter_split", split.marks, "place");
   const matrix = filterDepth(shape) * shape.paddedPlaces;
@@ -175,7 +174,7 @@ export function filterTransformKernel(
         "  let factor = split_factor(bits);",
         "  var largest = 0u;",
         ...loads,
-        ...Array.from({ length: rows * columns }, (_, at) => {
+        ...range(rows * columns).map((at) => {
           const [i, j] = [Math.floor(at / columns), at % columns];
           return `  largest = max(largest, ${sizeBits(loaded(i, j))}); let w${i}_${j} = ${
             loaded(i, j)

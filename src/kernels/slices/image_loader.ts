@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import { type Scalar, typeName } from "../../elements/scalar.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { digitsText } from "../axes.ts";
@@ -88,10 +89,7 @@ export function imageLoader(
   };
   const sizes = tiled.map((axis, d) => size(`tiled_size${d}`, axis.size));
   const each = <T>(text: (i: number, j: number) => T) =>
-    Array.from(
-      { length: patchRows },
-      (_, i) => Array.from({ length: patchColumns }, (_, j) => text(i, j)),
-    ).flat();
+    range(patchRows).map((i) => range(patchColumns).map((j) => text(i, j))).flat();
   const begin = [
     ...schedule.places.flatMap((place, slot) => [
       `  let ${p}place${slot} = ${vector === 1 ? place : `(${place}) * ${vector}u`};`,
@@ -116,7 +114,7 @@ export function imageLoader(
       }),
       ...(still
         ? tiled.flatMap((axis, d) =>
-          Array.from({ length: patchOf(d) }, (_, i) => i).filter((i) => leaves(d, i)).map((i) =>
+          range(patchOf(d)).filter((i) => leaves(d, i)).map((i) =>
             `  let ${p}in${slot}_${d}_${i} = ${p}at${slot}_${d} + ${i}u < ${axis.size}u;`
           )
         )
@@ -140,7 +138,7 @@ export function imageLoader(
   ].join("\n");
   const name = (item: number, i: number, j: number) => `${p}x${item}_${i}_${j}`;
   // What is loaded is masked when it is stored: a mask at the load would wait for it before the products.
-  const coordinates = tiled.map((_, d) => d);
+  const coordinates = range(tiled.length);
   const whole = !masked && outer.length === 0;
   const registers = schedule.items.flatMap((_, item) => [
     ...each((i, j) => `  var ${name(item, i, j)} = ${zero};`),
@@ -229,12 +227,10 @@ export function imageLoader(
     const row = (i: number) => tiled.length > 1 ? `${p}v${item}_${i}` : `${p}c${item}_0`;
     return [
       ...(tiled.length > 1
-        ? Array.from(
-          { length: patchRows },
-          (_, i) =>
-            `let ${row(i)} = select(${OUTSIDE}, ${p}c${item}_1, ${p}c${item}_0 + ${i}u < ${
-              sizes[0]
-            });`,
+        ? range(patchRows).map((i) =>
+          `let ${row(i)} = select(${OUTSIDE}, ${p}c${item}_1, ${p}c${item}_0 + ${i}u < ${
+            sizes[0]
+          });`
         )
         : []),
       ...each((i, j) =>

@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import {
   innerProduct,
   isWorthRotating,
@@ -129,9 +130,7 @@ export function sliceLoopKernel(
   });
   const rotates = rotatedLoop && !policy.allSlices &&
     isWorthRotating(module.mode, shape.steps);
-  const slices = policy.allSlices
-    ? Array.from({ length: shape.slices }, (_, slice) => `${slice}`)
-    : ["slice"];
+  const slices = policy.allSlices ? range(shape.slices).map((slice) => `${slice}`) : ["slice"];
   const wgsl = stepLoopText({
     name,
     summary: `${shape.slices} slices of ${policy.rows} x ${policy.columns} results a workgroup, ` +

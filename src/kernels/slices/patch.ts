@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import { linearProgram } from "../../winograd/linear_program.ts";
 import { type Matrix, type Rational, rational, transpose } from "../../winograd/matrix.ts";
 import type { LinearProgram, ProgramText } from "../../winograd/program.ts";
@@ -46,10 +47,7 @@ export function transformText(
     return text.outputs;
   };
   const [height, width] = patchSize(transform);
-  const patch = Array.from(
-    { length: height },
-    (_, i) => Array.from({ length: width }, (_, j) => element(i, j)),
-  );
+  const patch = range(height).map((i) => range(width).map((j) => element(i, j)));
   const read = patch.filter((_, i) => readsRow(transform, i)).length;
   const columnsFirst = read * along.instructions + columns.length * across.instructions;
   const rowsFirst = width * across.instructions + rows.length * along.instructions;

@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
 import type { TileLoad } from "../loader.ts";
 import type { ThreadGrid } from "../loop/threads.ts";
@@ -50,10 +51,7 @@ export function sliceThreads(policy: SlicePolicy): number {
 export function sliceSets(slices: number, sets: number): number[][] {
   const each = slices / sets;
   const first = sets > 1 ? slices - 1 : 0;
-  return Array.from(
-    { length: sets },
-    (_, set) => Array.from({ length: each }, (_, i) => (set * each + i + first) % slices),
-  );
+  return range(sets).map((set) => range(each).map((i) => (set * each + i + first) % slices));
 }
 
 /** Threads of a workgroup. */
@@ -141,8 +139,8 @@ export function scheduleItems(
   // As many threads as make whole rows, or a whole share of one, and deal the rest out evenly.
   const row = largestDivisor(inner, threads);
   const used = largestDivisor(outer, Math.floor(threads / row));
-  const inners = Array.from({ length: inner / row }, (_, i) => `t % ${row}u + ${i * row}u`);
-  const outers = Array.from({ length: outer / used }, (_, i) => `t / ${row}u + ${i * used}u`);
+  const inners = range(inner / row).map((i) => `t % ${row}u + ${i * row}u`);
+  const outers = range(outer / used).map((i) => `t / ${row}u + ${i * used}u`);
   const items = outers.flatMap((_, o) =>
     inners.map((_, i) =>
       along === "place" ? { placeSlot: i, depthSlot: o } : { placeSlot: o, depthSlot: i }

@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import {
   eachElement,
   loopIterations,
@@ -90,9 +91,9 @@ export function sumPartsKernel(
   const each = blockVectors(block);
   const count = module.size("vectors", split.count * each);
   const splits = module.size("splits", split.splits);
-  const all = Array.from({ length: results }, (_, i) => i);
+  const all = range(results);
   const atOnce = Math.max(1, Math.min(4, Math.floor(AT_ONCE / results)));
-  const ahead = Array.from({ length: atOnce }, (_, k) => k);
+  const ahead = range(atOnce);
   const body = [
     eachElement(count),
     `  let place = i % ${each}u;`,

@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import { type Scalar, typeName } from "../../elements/scalar.ts";
 import { fragmentPlaces, type ThreadGrid } from "../loop/threads.ts";
 import {
@@ -198,9 +199,8 @@ function partedRows(
         : `${part}[${begin % many / few}][${thread(side, turn % own)}]`;
     },
     places: across.flatMap((side) =>
-      Array.from(
-        { length: sideThreads(policy, side) - 1 },
-        (_, i) => `  let ${thread(side, i + 1)} = ${thread(side, 0)} ^ ${i + 1}u;`,
+      range(sideThreads(policy, side) - 1).map((i) =>
+        `  let ${thread(side, i + 1)} = ${thread(side, 0)} ^ ${i + 1}u;`
       )
     ).join("\n"),
   };

@@ -1,3 +1,4 @@
+import { range } from "../lists.ts";
 import exchange from "../../../shaders/exchange.wgsl" with { type: "text" };
 import { END_BYTES, type StepLoader, stepLoopText, type StepProducts } from "../loop/step_loop.ts";
 import { MATRIX_FEATURES, type MatrixUnit, type MatrixUnits, unitShape } from "../matrix_units.ts";
@@ -139,7 +140,7 @@ function eachSum<T>(
   { matrices: [rows, columns] }: UnitSlicePolicy,
   text: (name: string, row: number, column: number) => T,
 ): T[] {
-  return Array.from({ length: rows * columns }, (_, i) => {
+  return range(rows * columns).map((i) => {
     const [row, column] = [Math.floor(i / columns), i % columns];
     return text(`sum${row}_${column}`, row, column);
   });
@@ -161,10 +162,10 @@ function unitSliceProducts(policy: UnitSlicePolicy, parts: StepProducts["parts"]
     }u)`;
   const multiply = [
     "    {",
-    ...Array.from({ length: rows }, (_, i) => `      let a${i} = ${load("a", i)};`),
-    ...Array.from({ length: columns }, (_, j) => [
+    ...range(rows).map((i) => `      let a${i} = ${load("a", i)};`),
+    ...range(columns).map((j) => [
       `      let b${j} = ${load("b", j)};`,
-      ...Array.from({ length: rows }, (_, i) => {
+      ...range(rows).map((i) => {
         const sum = `sum${i}_${j}`;
         return `      ${sum} = subgroupMatrixMultiplyAccumulate(a${i}, b${j}, ${sum});`;
       }),
@@ -206,7 +207,7 @@ function unitSliceOutput(
 ): string {
   const { unit, slices, matrices } = policy;
   const sums = unitSliceSums(policy);
-  const rounds = Array.from({ length: matrices[0] }, (_, round) => ({
+  const rounds = range(matrices[0]).map((round) => ({
     stores: [
       ...(round === 0 ? ["    workgroupBarrier();"] : []),
       ...eachSum(policy, (name, row, column) =>
