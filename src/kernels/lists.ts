@@ -7,3 +7,12 @@ export function range(count: number): number[] {
 export function product(values: readonly number[]): number {
   return values.reduce((all, one) => all * one, 1);
 }
+
+/** A line of a text, or several, or none. */
+export type Lines = string | false | undefined | readonly Lines[];
+
+/** A text of lines. */
+export function lines(...all: readonly Lines[]): string {
+  return all.map((one) => typeof one === "object" ? lines(...one) : one || "")
+    .filter((line) => line !== "").join("\n");
+}

@@ -29,11 +29,11 @@ export interface TileLoader {
   /** Runs of as many values each, in which the tile's depth lies in memory; one where absent. */
   readonly runs?: number;
   /** Declares the state of the loop, given `first_step`. */
-  readonly begin: string;
+  readonly begin?: string;
   /** Statements of each step before its loads. */
-  readonly step: string;
+  readonly step?: string;
   /** Moves the state to the next step. */
-  readonly advance: string;
+  readonly advance?: string;
   /** Statements that say again what the state is at the begin of each row of steps, where steps go by rows. */
   readonly rowBegin?: string;
   /** Declares what is fixed for a place slot; `place` is the index in the whole operand, `group` is in scope. */
@@ -41,7 +41,7 @@ export interface TileLoader {
   /** Declares what a depth slot needs this step; `row` is the depth within the tile, or within run `run` where the text knows that. */
   depth(slot: number, row: string, run?: number): string;
   /** Declares what a place slot needs this step. */
-  placeStep(slot: number): string;
+  placeStep?(slot: number): string;
   /**
    * Assigns the value, of so many elements as `vector` says, to `target`; zero where depth or padding lies outside, or, where loads
    * keep their masks, whether it does not to `keep_{target}`.
@@ -59,6 +59,22 @@ export interface TileLoader {
   readonly highRegisterPressure?: boolean;
   /** Whether the mask is of the step of a load, and so a variable `keep_{target}` beside each of its registers, in place of `mask`. */
   readonly keeps?: boolean;
+}
+
+/** State of a loop that counts its steps, `{operand}_step`. */
+export function stepState(operand: "a" | "b"): Required<Pick<TileLoader, "begin" | "advance">> {
+  return {
+    begin: `  var ${operand}_step = first_step;`,
+    advance: `      ${operand}_step += 1u;`,
+  };
+}
+
+/** State of a loop that counts its depth, `{operand}_deep`. */
+export function deepState(operand: "a" | "b", tileDepth: number): ReturnType<typeof stepState> {
+  return {
+    begin: `  var ${operand}_deep = first_step * ${tileDepth}u;`,
+    advance: `      ${operand}_deep += ${tileDepth}u;`,
+  };
 }
 
 /**

@@ -8,6 +8,7 @@ import {
   type Stored,
   sumScalar,
   typeName,
+  zeroOf,
 } from "../elements/scalar.ts";
 
 /** `constant` bakes sizes into the text, so that divisions fold; `uniform` lets problems share a pipeline. */
@@ -18,7 +19,8 @@ export interface TensorAccess {
   readonly vector: 1 | 4;
   /** What loads give and stores take. */
   readonly value: Scalar;
-  load(index: string): string;
+  /** Zero where a condition does not hold. */
+  load(index: string, inside?: readonly string[]): string;
   /** A statement. */
   store(index: string, value: string): string;
 }
@@ -127,9 +129,14 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
           ? `extractBits(bitcast<i32>(${part}[(${index}) / 4u]), (${index}) % 4u * 8u, 8u)`
           : `${part}[${index}]`;
       const access = kind === "read" ? "read" : "read_write";
+      // `filter` alone is a reserved word.
       const names = range(split.parts).map((part) =>
         split.parts === 1 ? `${name}_data` : `${name}_data${part}`
       );
+      const masked = (text: string, inside: readonly string[] = []) =>
+        inside.length === 0
+          ? text
+          : `select(${zeroOf(value, vector)}, ${text}, ${inside.join(" && ")})`;
       for (const part of names) {
         text.push(
           `@group(0) @binding(${kinds.length}) var<storage, ${access}> ${part}: array<${type}>;`,
@@ -140,7 +147,7 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
         return {
           vector,
           value,
-          load: (index) => loaded(`${name}_data[${index}]`),
+          load: (index, inside) => masked(loaded(`${name}_data[${index}]`), inside),
           store: (index, text) => `${name}_data[${index}] = ${stored(text)};`,
         };
       }
@@ -168,11 +175,11 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
       return {
         vector,
         value,
-        load(index) {
+        load(index, inside) {
           // Of what is written few kernels read.
           if (!loads) text.push(loader);
           loads = true;
-          return loaded(`load_${name}(${index})`);
+          return masked(loaded(`load_${name}(${index})`), inside);
         },
         store: (index, text) => `store_${name}(${index}, ${stored(text)});`,
       };

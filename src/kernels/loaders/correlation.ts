@@ -1,8 +1,7 @@
-import { range } from "../lists.ts";
-import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { type Axis, axisDigits, digitsText, reachesOutside } from "../axes.ts";
-import type { TileLoader } from "../loader.ts";
-import { zeroOf } from "../../elements/scalar.ts";
+import { product, range } from "../lists.ts";
+import { stepState, type TileLoader } from "../loader.ts";
+import type { ModuleBuilder, TensorAccess } from "../module.ts";
 
 /**
  * The depth of backward-filter: (image, place) of the output gradient, in the order that lies
@@ -19,49 +18,33 @@ export interface CorrelationDepth {
   readonly tileDepth: number;
 }
 
-interface LoaderText {
-  readonly operand: "a" | "b";
-  readonly module: ModuleBuilder;
-  readonly depth: CorrelationDepth;
+/** Text of an operand's depth: declares `{operand}_image{slot}` and `{operand}_spot{slot}` of a slot; and what says whether it is there. */
+function depthText(
+  module: ModuleBuilder,
+  operand: "a" | "b",
+  { batch, places, batchInner, flat, tileDepth }: CorrelationDepth,
+) {
+  const ragged = module.mode === "uniform" || batch * product(places) % tileDepth !== 0;
+  return {
+    inside: (slot: number) => ragged ? [`${operand}_in${slot}`] : [],
+    declare(slot: number, row: string): string[] {
+      const images = module.size("batch", batch);
+      const spots = module.size("places", product(places));
+      const at = `${operand}_d${slot}`;
+      const [image, spot] = flat || module.mode === "constant" && batch === 1
+        ? ["0u", at]
+        : batchInner
+        ? [`${at} % ${images}`, `${at} / ${images}`]
+        : [`${at} / ${spots}`, `${at} % ${spots}`];
+      return [
+        `      let ${at} = ${operand}_step * ${tileDepth}u + ${row};`,
+        ...(ragged ? [`      let ${operand}_in${slot} = ${at} < ${images} * ${spots};`] : []),
+        `      let ${operand}_image${slot} = ${image};`,
+        `      let ${operand}_spot${slot} = ${spot};`,
+      ];
+    },
+  };
 }
-
-/** Places of an image. */
-function totalOf({ places }: CorrelationDepth): number {
-  return places.reduce((product, size) => product * size, 1);
-}
-
-/** Whether the last step reaches beyond the depth. */
-function isRagged({ module, depth }: LoaderText): boolean {
-  return module.mode === "uniform" || depth.batch * totalOf(depth) % depth.tileDepth !== 0;
-}
-
-/** Declares `{operand}_image{slot}`, `{operand}_spot{slot}` and `{operand}_in{slot}` of a depth slot. */
-function depthText({ operand, module, depth }: LoaderText, slot: number, row: string): string {
-  const total = totalOf(depth);
-  const batch = module.size("batch", depth.batch);
-  const places = module.size("places", total);
-  const at = `${operand}_d${slot}`;
-  const alone = depth.flat || module.mode === "constant" && depth.batch === 1;
-  const [image, spot] = alone
-    ? ["0u", at]
-    : depth.batchInner
-    ? [`${at} % ${batch}`, `${at} / ${batch}`]
-    : [`${at} / ${places}`, `${at} % ${places}`];
-  return [
-    `      let ${at} = ${operand}_step * ${depth.tileDepth}u + ${row};`,
-    ...(isRagged({ operand, module, depth })
-      ? [`      let ${operand}_in${slot} = ${at} < ${batch} * ${places};`]
-      : []),
-    `      let ${operand}_image${slot} = ${image};`,
-    `      let ${operand}_spot${slot} = ${spot};`,
-  ].join("\n");
-}
-
-const stepState = (operand: string) => ({
-  begin: `  var ${operand}_step = first_step;`,
-  step: "",
-  advance: `      ${operand}_step += 1u;`,
-});
 
 /** Strides of a tensor that has the places of the depth, in elements; the spatial axes are contiguous among themselves. */
 export interface PlacesShape {
@@ -83,53 +66,36 @@ export function placesLoader(
   operand: "a" | "b",
   tensor: TensorAccess,
   depth: CorrelationDepth,
-  shape: PlacesShape,
+  { vector, along, ...shape }: PlacesShape,
 ): TileLoader {
-  const { vector } = shape;
-  const text: LoaderText = { operand, module, depth };
+  const text = depthText(module, operand, depth);
   const name = operand === "a" ? "gradient" : "input";
-  const scaled = (stride: string, index: string, elements: number, contiguous: boolean) =>
-    vector !== 1 && contiguous
-      ? `${index} / ${vector}u`
-      : `${index} * ${module.size(`${name}_${stride}`, elements / vector)}`;
-  const alongPlace = shape.along === "place";
-  const group = module.size(`${name}_group`, shape.channels * shape.channelStride / vector);
+  const size = (what: string, elements: number) =>
+    module.size(`${name}_${what}`, elements / vector);
+  const far = (what: string, index: string, elements: number, contiguous: boolean) =>
+    vector !== 1 && contiguous ? `${index} / ${vector}u` : `${index} * ${size(what, elements)}`;
+  const deep = along === "depth";
+  const group = size("group", shape.channels * shape.channelStride);
   return {
     vector,
     value: tensor.value,
-    along: shape.along,
+    along,
     ...stepState(operand),
-    place: (slot, row) =>
-      `  let ${operand}_base${slot} = group * ${group} + ${
-        scaled("channel_stride", row, shape.channelStride, alongPlace)
-      };`,
-    depth: (slot, row) =>
-      [
-        depthText(text, slot, row),
-        `      let ${operand}_far${slot} = ${
-          scaled(
-            "batch_stride",
-            `${operand}_image${slot}`,
-            shape.batchStride,
-            !alongPlace && depth.batchInner,
-          )
-        } + ${
-          scaled(
-            "place_stride",
-            `${operand}_spot${slot}`,
-            shape.placeStride,
-            !alongPlace && !depth.batchInner,
-          )
-        };`,
-      ].join("\n"),
-    placeStep: () => "",
-    load: (p, k, target) => {
-      const value = tensor.load(`${operand}_base${p} + ${operand}_far${k}`);
-      const zero = zeroOf(tensor.value, tensor.vector);
-      return `      ${target} = ${
-        isRagged(text) ? `select(${zero}, ${value}, ${operand}_in${k})` : value
-      };`;
+    place(slot, row) {
+      const channel = far("channel_stride", row, shape.channelStride, !deep);
+      return `  let ${operand}_base${slot} = group * ${group} + ${channel};`;
     },
+    depth(slot, row) {
+      const [image, spot] = [`${operand}_image${slot}`, `${operand}_spot${slot}`];
+      const own = text.declare(slot, row);
+      const images = far("batch_stride", image, shape.batchStride, deep && depth.batchInner);
+      const spots = far("place_stride", spot, shape.placeStride, deep && !depth.batchInner);
+      return [...own, `      let ${operand}_far${slot} = ${images} + ${spots};`].join("\n");
+    },
+    load: (p, k, target) =>
+      `      ${target} = ${
+        tensor.load(`${operand}_base${p} + ${operand}_far${k}`, text.inside(k))
+      };`,
   };
 }
 
@@ -150,81 +116,67 @@ export function shiftedInputLoader(
   module: ModuleBuilder,
   input: TensorAccess,
   depth: CorrelationDepth,
-  shape: ShiftedInputShape,
+  { axes, vector, along, ...shape }: ShiftedInputShape,
 ): TileLoader {
-  const { axes, vector } = shape;
-  const text: LoaderText = { operand: "b", module, depth };
+  const text = depthText(module, "b", depth);
   const size = (name: string, value: number) => module.size(`input_${name}`, value);
   const channels = size("channels", shape.channels);
-  const tapCount = size("taps", axes.reduce((product, axis) => product * axis.taps, 1));
+  const tapCount = size("taps", product(axes.map(({ taps }) => taps)));
   const group = size("group", shape.channels * shape.channelStride / vector);
-  const channelFar = (index: string) =>
-    vector !== 1 && shape.along === "place"
+  const far = (index: string, name: string, stride: number, side: "place" | "depth") =>
+    vector !== 1 && along === side
       ? `${index} / ${vector}u`
-      : `${index} * ${size("channel_stride", shape.channelStride / vector)}`;
-  const batchFar = (index: string) =>
-    vector !== 1 && shape.along === "depth"
-      ? `${index} / ${vector}u`
-      : `${index} * ${size("batch_stride", shape.batchStride / vector)}`;
+      : `${index} * ${size(name, stride / vector)}`;
   const all = range(axes.length);
   const step = axes.map((axis, d) => size(`step${d}`, axis.sourceStride / vector));
+  const steps = (at: string) => all.map((d) => `${at}_${d} * ${step[d]}`).join(" + ");
   return {
     vector,
     value: input.value,
-    along: shape.along,
+    along,
     // Of each of a thread's places where it begins and its shift along each axis: in `tall` 219 registers for 168.
-    highRegisterPressure: vector === 1 && shape.along === "depth" && !depth.batchInner,
+    highRegisterPressure: vector === 1 && along === "depth" && !depth.batchInner,
     ...stepState("b"),
-    place: (slot, column) => {
+    place(slot, column) {
       const [channel, tap] = shape.channelsInner
         ? [`b_column${slot} % ${channels}`, `b_column${slot} / ${channels}`]
         : [`b_column${slot} / ${tapCount}`, `b_column${slot} % ${tapCount}`];
-      const tapOf = (d: number) => `b_tap${slot}_${d}`;
-      const taps = axes.map((axis, d) => size(`taps${d}`, axis.taps));
+      const names = all.map((d) => `b_tap${slot}_${d}`);
+      const taps = axisDigits(names, axes.map((axis, d) => size(`taps${d}`, axis.taps)));
       return [
         `  let b_column${slot} = ${column};`,
-        digitsText(`(${tap})`, `b_taps${slot}_`, axisDigits(all.map(tapOf), taps)),
-        ...axes.map((axis, d) =>
-          `  let b_shift${slot}_${d} = ${tapOf(d)} * ${size(`dilation${d}`, axis.dilation)} - ${
-            size(`padding${d}`, axis.padding)
+        digitsText(`(${tap})`, `b_taps${slot}_`, taps),
+        ...axes.map(({ dilation, padding }, d) =>
+          `  let b_shift${slot}_${d} = ${names[d]} * ${size(`dilation${d}`, dilation)} - ${
+            size(`padding${d}`, padding)
           };`
         ),
-        `  let b_base${slot} = group * ${group} + ${channelFar(`(${channel})`)} + ${
-          all.map((d) => `b_shift${slot}_${d} * ${step[d]}`).join(" + ")
-        };`,
+        `  let b_base${slot} = group * ${group} + ${
+          far(`(${channel})`, "channel_stride", shape.channelStride, "place")
+        } + ${steps(`b_shift${slot}`)};`,
       ].join("\n");
     },
-    depth: (slot, row) => {
-      const placeOf = (d: number) => `b_place${slot}_${d}`;
-      const places = axes.map((axis, d) => size(`places${d}`, axis.places));
+    depth(slot, row) {
+      const names = all.map((d) => `b_place${slot}_${d}`);
+      const places = axisDigits(names, axes.map((axis, d) => size(`places${d}`, axis.places)));
       return [
-        depthText(text, slot, row),
-        digitsText(
-          `b_spot${slot}`,
-          `b_rest${slot}_`,
-          axisDigits(all.map(placeOf), places),
-          "      ",
+        ...text.declare(slot, row),
+        digitsText(`b_spot${slot}`, `b_rest${slot}_`, places, "      "),
+        ...axes.map(({ stride }, d) =>
+          `      let b_at${slot}_${d} = ${names[d]} * ${size(`stride${d}`, stride)};`
         ),
-        ...axes.map((axis, d) =>
-          `      let b_at${slot}_${d} = ${placeOf(d)} * ${size(`stride${d}`, axis.stride)};`
-        ),
-        `      let b_far${slot} = ${batchFar(`b_image${slot}`)} + ${
-          all.map((d) => `b_at${slot}_${d} * ${step[d]}`).join(" + ")
-        };`,
+        `      let b_far${slot} = ${
+          far(`b_image${slot}`, "batch_stride", shape.batchStride, "depth")
+        } + ${steps(`b_at${slot}`)};`,
       ].join("\n");
     },
-    placeStep: () => "",
-    load: (p, k, target) => {
+    load(p, k, target) {
       // Unsigned sums: a coordinate below zero is huge. Offsets wrap the same way and meet again.
       const inside = all
         .filter((d) => module.mode === "uniform" || reachesOutside(axes[d]!, "forward"))
         .map((d) => `b_at${k}_${d} + b_shift${p}_${d} < ${size(`size${d}`, axes[d]!.size)}`);
-      const conditions = [...(isRagged(text) ? [`b_in${k}`] : []), ...inside];
-      const value = input.load(`b_base${p} + b_far${k}`);
-      const zero = zeroOf(input.value, input.vector);
-      return `      ${target} = ${
-        conditions.length > 0 ? `select(${zero}, ${value}, ${conditions.join(" && ")})` : value
-      };`;
+      const value = input.load(`b_base${p} + b_far${k}`, [...text.inside(k), ...inside]);
+      return `      ${target} = ${value};`;
     },
   };
 }

@@ -1,5 +1,5 @@
-import { range } from "../lists.ts";
 import { axisDigits, digitsText, reachesOutside } from "../axes.ts";
+import { lines, product, range } from "../lists.ts";
 import { tapReach, type TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { boxes, type RingColumns, type RingDepth, rowsOf, rowSteps, tapRingOf } from "./rings.ts";
@@ -14,36 +14,43 @@ export interface RingTensor {
   readonly vector: TileLoader["vector"];
 }
 
-interface RingOperand {
-  readonly operand: "a" | "b";
-  readonly module: ModuleBuilder;
-  readonly depth: RingDepth;
-  /** Of what a step multiplies more than its own tile of: steps from the first of these tiles to the step. */
-  readonly behind?: number;
-}
-
-/** Names of sizes that both operands share. */
-function ringSize(module: ModuleBuilder) {
-  return (name: string, value: number) => module.size(`ring_${name}`, value);
+/** What both operands' text is made of: names of the rows, then what is declared and asked of a slot. */
+interface RingText {
+  readonly rows: readonly string[];
+  readonly walk: Pick<TileLoader, "begin" | "advance" | "rowBegin">;
+  /** WGSL of the row and the image of the box that a slot is of. */
+  high(slot: number): string;
+  image(slot: number): string;
+  /** Declares these, of depth `row`. */
+  declare(slot: number, row: string): string;
+  /** Under which conditions there are such. */
+  conditions(slot: number): string[];
 }
 
 /**
  * State of the loop: the place in its row of a step, `{operand}_x`, the first row of its box along every other axis,
- * `{operand}_row{d}`, and its first image.
+ * `{operand}_row{d}`, and its first image. Where boxes divide rows and images all of them are there, but of an operand whose state leaves
+ * the last box before the products do, whose images end.
+ *
+ * @param behind Of what a step multiplies more than its own tile of: steps from the first of these tiles to the step.
  */
-function ringState({ operand, module, depth, behind }: RingOperand) {
-  const { axes, box } = depth;
+function ringText(
+  module: ModuleBuilder,
+  operand: "a" | "b",
+  depth: RingDepth,
+  behind?: number,
+): RingText {
+  const { axes, box, batch, joined } = depth;
   const last = axes.length - 1;
-  const size = ringSize(module);
+  const size = (name: string, value: number) => module.size(`ring_${name}`, value);
   const steps = rowSteps(depth);
   const width = size("width", steps.width);
-  const outer = axes.slice(0, last).map(({ places }, d) => ({
-    name: `${operand}_row${d}`,
-    each: d === last - 1 ? box.rows : 1,
-    places,
-  }));
-  const counts = outer.map(({ places, each }, d) => size(`boxes${d}`, boxes(places, each)));
-  const all = size("boxes", outer.reduce((n, { places, each }) => n * boxes(places, each), 1));
+  const outer = axes.slice(0, last).map(({ places }, d) => {
+    const each = d === last - 1 ? box.rows : 1;
+    return { name: `${operand}_row${d}`, each, count: boxes(places, each) };
+  });
+  const counts = outer.map(({ count }, d) => size(`boxes${d}`, count));
+  const all = size("boxes", product(outer.map(({ count }) => count)));
   const next = (d: number): string => {
     if (d < 0) return `${operand}_image += ${box.images}u;`;
     const { name, each } = outer[d]!;
@@ -55,36 +62,50 @@ function ringState({ operand, module, depth, behind }: RingOperand) {
   // steps than a row has.
   const early = behind !== undefined;
   const step = early ? `(first_step + ${width} - ${size("behind", behind)})` : "first_step";
-  const begin = [
+  const boxNames = [`${operand}_box`, ...outer.map((_, d) => `${operand}_box${d}`)];
+  const begin = lines(
     `  var ${operand}_x = ${step} % ${width};`,
-    ...outer.map(({ name }) => `  var ${name} = 0u;`),
+    outer.map(({ name }) => `  var ${name} = 0u;`),
     `  var ${operand}_image = 0u;`,
     "  {",
     digitsText(
       early ? `(${step} / ${width} + ${all} - 1u)` : `(${step} / ${width})`,
       `${operand}_first`,
-      axisDigits(
-        [`${operand}_box`, ...outer.map((_, d) => `${operand}_box${d}`)],
-        ["", ...counts],
-      ),
+      axisDigits(boxNames, ["", ...counts]),
       "    ",
     ),
-    ...outer.map(({ name, each }, d) => `    ${name} = ${operand}_box${d} * ${each}u;`),
+    outer.map(({ name, each }, d) => `    ${name} = ${operand}_box${d} * ${each}u;`),
     `    ${operand}_image = ${operand}_box * ${box.images}u${early ? ` - ${box.images}u` : ""};`,
     "  }",
-  ].join("\n");
+  );
+  const rows = outer.map(({ name }) => name);
+  const high = (slot: number) => `${operand}_high${slot}`;
+  const image = (slot: number) => `${operand}_own_image${slot}`;
+  const divides = (each: number, all: number) => module.mode === "constant" && all % each === 0;
   return {
-    begin,
-    rows: outer.map(({ name }) => name),
+    rows,
     walk: {
-      ...(depth.joined && {
-        rowBegin: `      ${operand}_x = ${early ? steps.ahead : 0}u;`,
-      }),
+      begin,
+      ...(joined && { rowBegin: `      ${operand}_x = ${early ? steps.ahead : 0}u;` }),
       advance: `      ${operand}_x += 1u; if (${operand}_x == ${width}) { ${operand}_x = 0u; ${
         next(last - 1)
       } }`,
-      placeStep: () => "",
     },
+    high,
+    image,
+    declare: (slot, row) =>
+      lines(
+        `      let ${high(slot)} = ${row} % ${box.rows}u;`,
+        `      let ${image(slot)} = ${row} / ${box.rows}u;`,
+      ),
+    conditions: (slot) => [
+      ...(last === 0 || divides(box.rows, rowsOf(axes))
+        ? []
+        : [`${rows.at(-1)} + ${high(slot)} < ${size("rows", rowsOf(axes))}`]),
+      ...(!early && divides(box.images, batch)
+        ? []
+        : [`${operand}_image + ${image(slot)} < ${size("batch", batch)}`]),
+    ],
   };
 }
 
@@ -96,44 +117,16 @@ function ringState({ operand, module, depth, behind }: RingOperand) {
 function keptLoads(
   load: (placeSlot: number, depthSlot: number) => { value: string; conditions: readonly string[] },
 ): Pick<TileLoader, "load" | "keeps"> {
-  if (load(0, 0).conditions.length === 0) {
-    return { load: (p, k, target) => `      ${target} = ${load(p, k).value};` };
-  }
+  const keeps = load(0, 0).conditions.length > 0;
   return {
-    keeps: true,
+    keeps,
     load(placeSlot, depthSlot, target) {
       const { value, conditions } = load(placeSlot, depthSlot);
-      return `      ${target} = ${value};\n      keep_${target} = ${conditions.join(" && ")};`;
+      return lines(
+        `      ${target} = ${value};`,
+        keeps && `      keep_${target} = ${conditions.join(" && ")};`,
+      );
     },
-  };
-}
-
-/**
- * What of a step's depth lies in a box, as WGSL: the row and the image of the box that depth `row` is of, and the conditions under
- * which there are such. Where boxes divide rows and images there are all, but of an operand whose state leaves the last box before the
- * products do, whose images end.
- */
-function ringBox({ operand, module, depth, behind }: RingOperand, rows: readonly string[]) {
-  const { axes, box, batch } = depth;
-  const size = ringSize(module);
-  const divides = (each: number, all: number) => module.mode === "constant" && all % each === 0;
-  const high = (slot: number) => `${operand}_high${slot}`;
-  const image = (slot: number) => `${operand}_own_image${slot}`;
-  return {
-    high,
-    image,
-    depth: (slot: number, row: string) => [
-      `      let ${high(slot)} = ${row} % ${box.rows}u;`,
-      `      let ${image(slot)} = ${row} / ${box.rows}u;`,
-    ],
-    conditions: (slot: number) => [
-      ...(axes.length === 1 || divides(box.rows, rowsOf(axes))
-        ? []
-        : [`${rows.at(-1)} + ${high(slot)} < ${size("rows", rowsOf(axes))}`]),
-      ...(behind === undefined && divides(box.images, batch)
-        ? []
-        : [`${operand}_image + ${image(slot)} < ${size("batch", batch)}`]),
-    ],
   };
 }
 
@@ -144,45 +137,37 @@ export function ringGradientLoader(
   depth: RingDepth,
   { channels, batchStride, strides, vector }: RingTensor,
 ): TileLoader {
-  const { axes } = depth;
+  const { axes, joined } = depth;
   const last = axes.length - 1;
-  const operand: RingOperand = { operand: "a", module, depth };
-  const { begin, rows, walk } = ringState(operand);
-  const box = ringBox(operand, rows);
-  const elements = (name: string, stride: number) =>
-    module.size(`gradient_${name}`, stride / vector);
-  const images = elements("batch_stride", batchStride);
-  const step = strides.map((stride, d) => elements(`step${d}`, stride));
+  const text = ringText(module, "a", depth);
+  const size = (name: string, stride: number) => module.size(`gradient_${name}`, stride / vector);
+  const images = size("batch_stride", batchStride);
+  const step = strides.map((stride, d) => size(`step${d}`, stride));
+  const far = [
+    `a_image * ${images}`,
+    ...text.rows.map((row, d) => `${row} * ${step[d]}`),
+    `a_x * ${step[last]}`,
+  ];
   return {
     vector,
     value: gradient.value,
     along: "place",
-    ...walk,
-    begin,
-    step: `      let a_step_far = ${
-      [
-        `a_image * ${images}`,
-        ...rows.map((row, d) => `${row} * ${step[d]}`),
-        `a_x * ${step[last]}`,
-      ].join(" + ")
-    };`,
+    ...text.walk,
+    step: `      let a_step_far = ${far.join(" + ")};`,
     place: (slot, row) =>
-      `  let a_base${slot} = group * ${elements("group", channels)} + ${row} / ${vector}u;`,
-    depth: (slot, row) =>
-      [
-        ...box.depth(slot, row),
-        `      let a_far${slot} = a_step_far + (${
-          [
-            `${box.image(slot)} * ${images}`,
-            ...(last === 0 ? [] : [`${box.high(slot)} * ${step[last - 1]}`]),
-          ].join(" + ")
-        });`,
-      ].join("\n"),
+      `  let a_base${slot} = group * ${size("group", channels)} + ${row} / ${vector}u;`,
+    depth(slot, row) {
+      const rows = last === 0 ? "" : ` + ${text.high(slot)} * ${step[last - 1]}`;
+      return lines(
+        text.declare(slot, row),
+        `      let a_far${slot} = a_step_far + (${text.image(slot)} * ${images}${rows});`,
+      );
+    },
     ...keptLoads((p, k) => ({
       value: gradient.load(`a_base${p} + a_far${k}`),
       conditions: [
-        ...(depth.joined ? [] : [`a_x < ${ringSize(module)("places", axes[last]!.places)}`]),
-        ...box.conditions(k),
+        ...(joined ? [] : [`a_x < ${module.size("ring_places", axes[last]!.places)}`]),
+        ...text.conditions(k),
       ],
     })),
   };
@@ -199,93 +184,81 @@ export function ringInputLoader(
   { channels, batchStride, strides, vector }: RingTensor,
   columns: RingColumns,
 ): TileLoader {
-  const { axes } = depth;
+  const { axes, joined } = depth;
   const last = axes.length - 1;
   const axis = axes[last]!;
   const reach = tapReach(axis);
   const { ahead } = rowSteps(depth);
-  const operand: RingOperand = { operand: "b", module, depth, behind: reach - ahead };
-  const { begin, rows, walk } = ringState(operand);
-  const box = ringBox(operand, rows);
-  const named = (name: string, value: number) => module.size(`input_${name}`, value);
-  const elements = (name: string, stride: number) => named(name, stride / vector);
-  const images = elements("batch_stride", batchStride);
-  const step = strides.map((stride, d) => elements(`step${d}`, stride));
-  const outer = range(rows.length);
-  const stride = outer.map((d) => named(`stride${d}`, axes[d]!.stride));
-  const count = named("channels", channels);
+  const text = ringText(module, "b", depth, reach - ahead);
+  const { rows } = text;
+  const size = (name: string, value: number) => module.size(`input_${name}`, value);
+  const images = size("batch_stride", batchStride / vector);
+  const step = strides.map((stride, d) => size(`step${d}`, stride / vector));
+  const outer = range(last);
+  const stride = outer.map((d) => size(`stride${d}`, axes[d]!.stride));
+  const count = size("channels", channels);
   const padded = boxes(channels, columns.block) * columns.block;
-  const inColumns = named("padded_channels", padded);
+  const inColumns = size("padded_channels", padded);
   const masked = padded !== channels || module.mode === "uniform";
   // Places of the state before the source's first.
   const lead = axis.padding + ahead - reach;
+  const far = [
+    `b_image * ${images}`,
+    ...rows.map((row, d) => `${row} * ${stride[d]} * ${step[d]}`),
+    `b_at * ${step[last]}`,
+  ];
   return {
     vector,
     value: input.value,
     along: "place",
-    tapRing: tapRingOf(axis, depth.joined),
-    ...walk,
-    begin,
-    step: [
-      `      let b_at = b_x - ${named("lead", lead)};`,
-      `      let b_step_far = ${
-        [
-          `b_image * ${images}`,
-          ...rows.map((row, d) => `${row} * ${stride[d]} * ${step[d]}`),
-          `b_at * ${step[last]}`,
-        ].join(" + ")
-      };`,
-    ].join("\n"),
-    place: (slot, column) =>
-      [
+    tapRing: tapRingOf(axis, joined),
+    ...text.walk,
+    step: lines(
+      `      let b_at = b_x - ${size("lead", lead)};`,
+      `      let b_step_far = ${far.join(" + ")};`,
+    ),
+    place(slot, column) {
+      const taps = outer.map((d) => `b_tap${slot}_${d}`);
+      const digits = axisDigits(taps, outer.map((d) => size(`taps${d}`, axes[d]!.taps)));
+      const shift = (d: number) => `b_shift${slot}_${d}`;
+      return lines(
         `  let b_column${slot} = ${column};`,
         `  let b_channel${slot} = b_column${slot} % ${inColumns};`,
-        digitsText(
-          `(b_column${slot} / ${inColumns})`,
-          `b_taps${slot}_`,
-          axisDigits(
-            outer.map((d) => `b_tap${slot}_${d}`),
-            outer.map((d) => named(`taps${d}`, axes[d]!.taps)),
-          ),
-        ),
-        ...outer.map((d) =>
-          `  let b_shift${slot}_${d} = b_tap${slot}_${d} * ${
-            named(`dilation${d}`, axes[d]!.dilation)
-          } - ${named(`padding${d}`, axes[d]!.padding)};`
+        digitsText(`(b_column${slot} / ${inColumns})`, `b_taps${slot}_`, digits),
+        outer.map((d) =>
+          `  let ${shift(d)} = ${taps[d]} * ${size(`dilation${d}`, axes[d]!.dilation)} - ${
+            size(`padding${d}`, axes[d]!.padding)
+          };`
         ),
         `  let b_base${slot} = ${
           [
-            `group * ${elements("group", channels)}`,
+            `group * ${size("group", channels / vector)}`,
             `b_channel${slot} / ${vector}u`,
-            ...outer.map((d) => `b_shift${slot}_${d} * ${step[d]}`),
+            ...outer.map((d) => `${shift(d)} * ${step[d]}`),
           ].join(" + ")
         };`,
-      ].join("\n"),
-    depth: (slot, row) =>
-      [
-        ...box.depth(slot, row),
-        ...(last === 0
-          ? []
-          : [`      let b_own${slot} = ${box.high(slot)} * ${stride[last - 1]};`]),
-        `      let b_far${slot} = b_step_far + (${
-          [
-            `${box.image(slot)} * ${images}`,
-            ...(last === 0 ? [] : [`b_own${slot} * ${step[last - 1]}`]),
-          ].join(" + ")
-        });`,
-      ].join("\n"),
+      );
+    },
+    depth(slot, row) {
+      const own = last === 0 ? "" : ` + b_own${slot} * ${step[last - 1]}`;
+      return lines(
+        text.declare(slot, row),
+        last > 0 && `      let b_own${slot} = ${text.high(slot)} * ${stride[last - 1]};`,
+        `      let b_far${slot} = b_step_far + (${text.image(slot)} * ${images}${own});`,
+      );
+    },
     ...keptLoads((p, k) => ({
       value: input.load(`b_base${p} + b_far${k}`),
       // Unsigned sums: a coordinate below zero is huge. Offsets wrap the same way and meet again.
       conditions: [
-        ...(depth.joined ? [] : [`b_at < ${named(`size${last}`, axis.size)}`]),
-        ...box.conditions(k),
+        ...(joined ? [] : [`b_at < ${size(`size${last}`, axis.size)}`]),
+        ...text.conditions(k),
         ...(masked ? [`b_channel${p} < ${count}`] : []),
         ...outer
           .filter((d) => module.mode === "uniform" || reachesOutside(axes[d]!, "forward"))
           .map((d) => {
             const own = d === last - 1 ? `(b_own${k} + b_shift${p}_${d})` : `b_shift${p}_${d}`;
-            return `${rows[d]} * ${stride[d]} + ${own} < ${named(`size${d}`, axes[d]!.size)}`;
+            return `${rows[d]} * ${stride[d]} + ${own} < ${size(`size${d}`, axes[d]!.size)}`;
           }),
       ],
     })),

@@ -1,5 +1,4 @@
-import { zeroOf } from "../../elements/scalar.ts";
-import type { TileLoader } from "../loader.ts";
+import { stepState, type TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import type { PackShape } from "../pack.ts";
 import { tapCountText } from "./taps.ts";
@@ -55,18 +54,13 @@ export function filterLoader(
   const group = size("group_stride", shape.groups > 1 ? shape.groupStride / vector : 0);
   const tapCount = shape.taps.reduce((product, one) => product * one, 1);
   const tapStride = size("tap_stride", tapCount > 1 ? shape.tapStride / vector : 0);
-  const zero = zeroOf(filter.value, filter.vector);
   const place = (slot: number, place: string) =>
     `  let a_base${slot} = group * ${group} + ${
       far(`(${rowOf(place)})`, "row", shape.rowStride, "place")
     };`;
-  const load = (inside: string | undefined) => (p: number, k: number, target: string) => {
-    const value = filter.load(`a_base${p} + a_far${k}`);
-    return `      ${target} = ${
-      inside === undefined ? value : `select(${zero}, ${value}, ${inside}${k})`
-    };`;
-  };
-  const common = { vector, value: filter.value, along, place, placeStep: () => "" };
+  const load = (masked: boolean) => (p: number, k: number, target: string) =>
+    `      ${target} = ${filter.load(`a_base${p} + a_far${k}`, masked ? [`a_in${k}`] : [])};`;
+  const common = { vector, value: filter.value, along, place };
   if (tap !== undefined) {
     const { taps: runs, channels: deep, reversed } = shape.tapRows ??
       { taps: 1, channels: shape.tileDepth, reversed: false };
@@ -84,9 +78,7 @@ export function filterLoader(
     return {
       ...common,
       ...(runs > 1 && { runs }),
-      begin: "",
       step: `      let a_tap = ${tapCountText(module, "filter", shape.taps, tapOf)};`,
-      advance: "",
       depth: (slot, row, run) => {
         const { tap, channel } = within(row, run);
         return [
@@ -97,16 +89,14 @@ export function filterLoader(
           };`,
         ].join("\n");
       },
-      load: load(masked ? "a_in" : undefined),
+      load: load(masked),
     };
   }
   const padded = size("padded_channels", shape.paddedChannels);
   const taps = size("taps", tapCount);
   return {
     ...common,
-    begin: "  var a_step = first_step;",
-    step: "",
-    advance: "      a_step += 1u;",
+    ...stepState("a"),
     depth: (slot, row) =>
       [
         `      let a_k${slot} = a_step * ${shape.tileDepth}u + ${row};`,
@@ -116,7 +106,7 @@ export function filterLoader(
         } + ` +
         `(a_k${slot} / ${padded}) * ${tapStride};`,
       ].join("\n"),
-    load: load("a_in"),
+    load: load(true),
   };
 }
 

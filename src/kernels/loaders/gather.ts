@@ -1,7 +1,7 @@
-import { range } from "../lists.ts";
+import { lines, product, range } from "../lists.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { type Axis, axisDigits, digitsText, type Direction, reachesOutside } from "../axes.ts";
-import type { TapRow, TileLoader } from "../loader.ts";
+import { stepState, type TapRow, type TileLoader } from "../loader.ts";
 import { fitsWord, tapWordText } from "./taps.ts";
 import { zeroOf } from "../../elements/scalar.ts";
 
@@ -74,23 +74,25 @@ export function gatherLoader(
   source: TensorAccess,
   shape: GatherShape,
 ): TileLoader {
-  const { axes, classes = false, vector } = shape;
-  const forward = shape.direction === "forward";
+  const { axes, classes = false, vector, walk, direction } = shape;
+  const forward = direction === "forward";
   const size = (name: string, value: number) => module.size(`gather_${name}`, value);
   const elements = (name: string, stride: number) => size(name, stride / vector);
-  const masked = module.mode === "uniform" || shape.channels !== shape.paddedChannels;
+  // Vectors of four lie along what has no stride.
+  const stride = (name: string, value: number) =>
+    vector !== 1 && value === 1 ? undefined : elements(name, value);
+  const unit = (index: string, stride: string | undefined) =>
+    stride === undefined ? `${index} / ${vector}u` : `${index} * ${stride}`;
+  const row = typeof walk === "string" ? undefined : walk;
   // Channels of a step.
-  const row = typeof shape.walk === "string" ? undefined : shape.walk;
   const deep = shape.tileDepth / (row?.taps ?? 1);
   const blocks = size("blocks", Math.ceil(shape.paddedChannels / deep));
   const channels = size("channels", shape.channels);
   const padded = size("padded_channels", shape.paddedChannels);
   const batch = size("batch", shape.batch);
-  const places = size("places", axes.reduce((product, axis) => product * axis.places, 1));
+  const places = size("places", product(axes.map(({ places }) => places)));
   const taps = axes.map((axis, d) => classes ? `class_taps${d}` : size(`taps${d}`, axis.taps));
-  const tapCount = classes
-    ? "class_taps"
-    : size("taps", axes.reduce((product, axis) => product * axis.taps, 1));
+  const tapCount = classes ? "class_taps" : size("taps", product(axes.map(({ taps }) => taps)));
   const sizes = axes.map((axis, d) => size(`size${d}`, axis.size));
   const strides = forward ? axes.map((axis, d) => size(`stride${d}`, axis.stride)) : [];
   const paddings = classes ? [] : axes.map((axis, d) => size(`padding${d}`, axis.padding));
@@ -98,37 +100,39 @@ export function gatherLoader(
   const widths = axes.map((axis, d) => size(`places${d}`, axis.places));
   const steps = axes.map((axis, d) => elements(`step${d}`, axis.sourceStride));
   const groupStride = elements("group_stride", shape.channels * shape.channelStride);
-  const batchStride = vector !== 1 && shape.batchStride === 1
-    ? undefined
-    : elements("batch_stride", shape.batchStride);
-  const channelStride = vector !== 1 && shape.channelStride === 1
-    ? undefined
-    : elements("channel_stride", shape.channelStride);
-  const unit = (index: string, stride: string | undefined) =>
-    stride === undefined ? `${index} / ${vector}u` : `${index} * ${stride}`;
-  // The tap of a depth index, one coordinate an axis.
-  const tapsOf = (tap: string, name: (d: number) => string, indent: string) =>
-    digitsText(tap, `${name(0)}_rest`, axisDigits(axes.map((_, d) => name(d)), taps), indent);
-  // Source coordinate and whether it exists, for origin `o` and tap `k`. Unsigned: below zero is huge.
-  const reach = (d: number, o: string, k: string, suffix: string) => [
-    `      let at${d}${suffix} = ${o} ${forward ? "+" : "-"} ${k} * ${dilations[d]};`,
+  const batchStride = stride("batch_stride", shape.batchStride);
+  const channelStride = stride("channel_stride", shape.channelStride);
+  const all = range(axes.length);
+  const sum = (...terms: string[]) => terms.join(" + ");
+  const far = (axes: readonly number[], at: (d: number) => string) =>
+    axes.map((d) => `${at(d)} * ${steps[d]}`);
+  // Source coordinate and whether it exists, for the origin of a place and tap `k`. Unsigned: below zero is huge.
+  const reach = (d: number, slot: number, k: string, suffix: string) => [
+    `      let at${d}${suffix} = b_origin${slot}_${d} ${forward ? "+" : "-"} ${k} * ${
+      dilations[d]
+    };`,
     `      let in${d}${suffix} = at${d}${suffix} < ${sizes[d]};`,
   ];
   // Source coordinate of a place and tap 0.
-  const origin = (d: number, at: string) =>
-    forward
-      ? `${at} * ${strides[d]} - ${paddings[d]}`
-      : `${at} + ${classes ? `class_origin${d}` : paddings[d]}`;
-  const gathered = (placeSlot: number, tap: (d: number) => string, suffix: string) => {
-    const all = range(axes.length);
-    return [
-      ...all.flatMap((d) => reach(d, `b_origin${placeSlot}_${d}`, tap(d), suffix)),
-      `      let inside${suffix} = ${all.map((d) => `in${d}${suffix}`).join(" && ")};`,
-      `      let offset${suffix} = b_base${placeSlot} + ${
-        all.map((d) => `at${d}${suffix} * ${steps[d]}`).join(" + ")
-      };`,
-    ].join("\n");
+  const origin = (slot: number, d: number) => {
+    const at = `b_place${slot}_${d}`;
+    return `  let b_origin${slot}_${d} = ${
+      forward
+        ? `${at} * ${strides[d]} - ${paddings[d]}`
+        : `${at} + ${classes ? `class_origin${d}` : paddings[d]}`
+    };`;
   };
+  const placeDigits = (slot: number, spot: string, axes: readonly number[]) =>
+    digitsText(
+      `(${spot})`,
+      `b_rest${slot}_`,
+      axisDigits(axes.map((d) => `b_place${slot}_${d}`), widths.slice(0, axes.length)),
+    );
+  const gathered = (slot: number, tap: (d: number) => string, suffix: string) => [
+    ...all.flatMap((d) => reach(d, slot, tap(d), suffix)),
+    `      let inside${suffix} = ${all.map((d) => `in${d}${suffix}`).join(" && ")};`,
+    `      let offset${suffix} = ${sum(`b_base${slot}`, ...far(all, (d) => `at${d}${suffix}`))};`,
+  ];
   // The next tap of the first axes, up to this one.
   const nextTap = (d: number): string =>
     d < 0
@@ -137,8 +141,6 @@ export function gatherLoader(
       ? "b_tap0 += 1u;"
       : `b_tap${d} += 1u; if (b_tap${d} == ${taps[d]}) { b_tap${d} = 0u; ${nextTap(d - 1)} }`;
   const zero = zeroOf(source.value, source.vector);
-  const beyond = masked || shape.channels % deep !== 0;
-
   const place = (slot: number, column: string) => {
     const [image, spot] = shape.batchInner
       ? [`b_column${slot} % ${batch}`, `b_column${slot} / ${batch}`]
@@ -148,24 +150,27 @@ export function gatherLoader(
         `b_column${slot} / 4u % ${places}`,
       ]
       : [`b_column${slot} / ${places}`, `b_column${slot} % ${places}`];
-    const at = (d: number) => `b_place${slot}_${d}`;
-    return [
+    return lines(
       `  let b_column${slot} = ${column};`,
       `  let b_base${slot} = ${unit(`(${image})`, batchStride)} + group * ${groupStride};`,
-      digitsText(`(${spot})`, `b_rest${slot}_`, axisDigits(axes.map((_, d) => at(d)), widths)),
-      ...axes.map((_, d) => `  let b_origin${slot}_${d} = ${origin(d, at(d))};`),
-    ].join("\n");
+      placeDigits(slot, spot, all),
+      all.map((d) => origin(slot, d)),
+    );
   };
-
-  const channelDepth = (slot: number, row: string) =>
-    [
+  // Channels beyond the last are zero.
+  const beyond = module.mode === "uniform" || shape.channels !== shape.paddedChannels ||
+    shape.channels % deep !== 0;
+  const load = (base: (p: number) => string) => (p: number, k: number, target: string) => {
+    const inside = beyond ? [`b_c${k} < ${channels}`] : [];
+    return `      ${target} = ${source.load(`${base(p)} + b_far${k}`, inside)};`;
+  };
+  const mask = (p: number, value: string) => `select(${zero}, ${value}, b_keep${p})`;
+  const channelDepth = (more: readonly string[]) => (slot: number, row: string) =>
+    lines(
       `      let b_c${slot} = b_channel + ${row};`,
-      `      let b_far${slot} = ${unit(`b_c${slot}`, channelStride)};`,
-    ].join("\n");
+      `      let b_far${slot} = ${sum(unit(`b_c${slot}`, channelStride), ...more)};`,
+    );
   const channelStep = `      let b_channel = b_block * ${deep}u;`;
-  const loaded = (value: string, k: number) =>
-    beyond ? `select(${zero}, ${value}, b_c${k} < ${channels})` : value;
-
   const common = {
     vector,
     value: source.value,
@@ -173,34 +178,54 @@ export function gatherLoader(
     // Where only the device knows sizes one text is all pitches': that of most, whose places share no line.
     ...(module.mode === "constant" && shape.pitch !== undefined ? { pitch: shape.pitch } : {}),
   };
-  if (shape.walk === "point") {
+  if (walk === "point") {
     const outside = module.mode === "uniform" ||
-      axes.some((axis) => reachesOutside(axis, shape.direction));
+      axes.some((axis) => reachesOutside(axis, direction));
     return {
       ...common,
       begin: "  var b_block = first_step;",
       step: channelStep,
       advance: "      b_block += 1u;",
-      place: (slot, column) => {
+      place(slot, column) {
         const at = (d: number) => `b_origin${slot}_${d}`;
-        const all = range(axes.length);
-        return [
+        const inside = all.map((d) => `${at(d)} < ${sizes[d]}`).join(" && ");
+        return lines(
           place(slot, column),
-          `  let b_offset${slot} = b_base${slot} + ${
-            all.map((d) => `${at(d)} * ${steps[d]}`).join(" + ")
-          };`,
-          ...(outside
-            ? [`  let b_keep${slot} = ${all.map((d) => `${at(d)} < ${sizes[d]}`).join(" && ")};`]
-            : []),
-        ].join("\n");
+          `  let b_offset${slot} = ${sum(`b_base${slot}`, ...far(all, at))};`,
+          outside && `  let b_keep${slot} = ${inside};`,
+        );
       },
-      depth: channelDepth,
-      placeStep: () => "",
+      depth: channelDepth([]),
+      load: load((p) => `b_offset${p}`),
+      ...(outside ? { mask } : {}),
+    };
+  }
+  if (walk === "linear") {
+    const tapsOf = (slot: number) => all.map((d) => `b_tap${slot}_${d}`);
+    return {
+      ...common,
+      ...stepState("b"),
+      place,
+      depth: (slot, row) =>
+        lines(
+          `      let b_k${slot} = b_step * ${shape.tileDepth}u + ${row};`,
+          `      let b_far${slot} = ${unit(`(b_k${slot} % ${padded})`, channelStride)};`,
+          digitsText(
+            `(b_k${slot} / ${padded})`,
+            `b_tap${slot}_0_rest`,
+            axisDigits(tapsOf(slot), taps),
+            "      ",
+          ),
+          `      let b_in${slot} = b_k${slot} < ${padded} * ${tapCount};`,
+        ),
       load: (p, k, target) =>
-        `      ${target} = ${loaded(source.load(`b_offset${p} + b_far${k}`), k)};`,
-      ...(outside
-        ? { mask: (p: number, value: string) => `select(${zero}, ${value}, b_keep${p})` }
-        : {}),
+        lines(
+          "      {",
+          gathered(p, (d) => tapsOf(k)[d]!, ""),
+          `      let value = ${source.load(`offset + b_far${k}`)};`,
+          `      ${target} = select(${zero}, value, inside && b_in${k});`,
+          "      }",
+        ),
     };
   }
 
@@ -211,13 +236,12 @@ export function gatherLoader(
   // The arithmetic of a step is in the way of its products: where a place lies is found once, but for what the step's tap adds to all
   // places alike. Not where only the device knows the taps.
   const once = module.mode === "constant" && !classes && fitsWord(walked);
-  const sum = (...terms: string[]) => terms.join(" + ");
-  const tapPlaces = (d: number) => `b_tap${d} * ${dilations[d]}`;
+  const tapFar = once && walked.length > 0;
   const blockState = {
-    begin: [
+    begin: lines(
       `  var b_block = first_step % ${blocks};`,
-      ...each.map((d) => `  var b_tap${d} = 0u;`),
-      ...(walked.length === 0 ? [] : [
+      each.map((d) => `  var b_tap${d} = 0u;`),
+      walked.length > 0 && [
         "  {",
         digitsText(
           `(first_step / ${blocks})`,
@@ -225,136 +249,89 @@ export function gatherLoader(
           axisDigits(each.map((d) => `first${d}`), taps.slice(0, walked.length)),
           "    ",
         ),
-        ...each.map((d) => `    b_tap${d} = first${d};`),
+        each.map((d) => `    b_tap${d} = first${d};`),
         "  }",
-      ]),
-      ...(once ? [`  var b_bit = 1u << (first_step / ${blocks});`] : []),
-    ].join("\n"),
-    step: [
+      ],
+      once && `  var b_bit = 1u << (first_step / ${blocks});`,
+    ),
+    step: lines(
       channelStep,
-      ...(once && walked.length > 0
-        ? [
-          `      let b_tap_far = ${
-            sum(...each.map((d) => `${forward ? "" : "0u - "}${tapPlaces(d)} * ${steps[d]}`))
-          };`,
-        ]
-        : []),
-    ].join("\n"),
+      tapFar &&
+        `      let b_tap_far = ${
+          sum(...far(each, (d) => `${forward ? "" : "0u - "}b_tap${d} * ${dilations[d]}`))
+        };`,
+    ),
     advance: `      b_block += 1u; if (b_block == ${blocks}) { b_block = 0u; ${
       once ? "b_bit <<= 1u; " : ""
     }${nextTap(walked.length - 1)} }`,
-    depth: once && walked.length > 0
-      ? (slot: number, row: string) =>
-        [
-          `      let b_c${slot} = b_channel + ${row};`,
-          `      let b_far${slot} = ${sum(unit(`b_c${slot}`, channelStride), "b_tap_far")};`,
-        ].join("\n")
-      : channelDepth,
-    load: (p: number, k: number, target: string) =>
-      `      ${target} = ${
-        loaded(source.load(`${once ? `b_fixed${p}` : `offset_p${p}`} + b_far${k}`), k)
-      };`,
-    mask: (p: number, value: string) => `select(${zero}, ${value}, b_keep${p})`,
+    depth: channelDepth(tapFar ? ["b_tap_far"] : []),
+    load: load((p) => once ? `b_fixed${p}` : `offset_p${p}`),
+    mask,
   };
   // Where a place lies at tap 0, and at which taps it lies inside.
   const found = (slot: number, there: string | undefined) => {
-    const at = (d: number, places: number) =>
-      `b_origin${slot}_${d} ${forward ? "+" : "-"} ${places}u`;
+    const origin = (d: number) => `b_origin${slot}_${d}`;
+    const at = (d: number, places: number) => `${origin(d)} ${forward ? "+" : "-"} ${places}u`;
     const inside = walked.length === 0 ? "1u" : `b_taps${slot}_0`;
-    return [
-      `  let b_fixed${slot} = ${
-        sum(`b_base${slot}`, ...each.map((d) => `b_origin${slot}_${d} * ${steps[d]}`))
-      };`,
-      tapWordText(`b_taps${slot}_`, walked, shape.direction, at, (d) => sizes[d]!),
+    return lines(
+      `  let b_fixed${slot} = ${sum(`b_base${slot}`, ...far(each, origin))};`,
+      tapWordText(`b_taps${slot}_`, walked, direction, at, (d) => sizes[d]!),
       `  let b_inside${slot} = ${
         there === undefined ? inside : `select(0u, ${inside}, ${there})`
       };`,
-    ].filter((line) => line !== "").join("\n");
+    );
   };
   const keptOnce = (slot: number) => `      b_keep${slot} = (b_inside${slot} & b_bit) != 0u;`;
 
   if (row !== undefined) {
     const { places, lead, ...tapRow } = row;
     const width = size("row_places", places);
-    const rows = size("rows", walked.reduce((product, axis) => product * axis.places, 1));
-    const at = (slot: number, d: number) => `b_place${slot}_${d}`;
+    const rows = size("rows", product(walked.map(({ places }) => places)));
     return {
       ...common,
       ...blockState,
       tapRow,
       place: (slot, column) =>
-        [
+        lines(
           // A row's places before the first are the last ones of the row before, so that none lies below zero.
           `  let b_cell${slot} = ${column} + ${width} - ${size("lead", lead)};`,
           `  let b_row${slot} = b_cell${slot} / ${width} - 1u;`,
           `  let b_x${slot} = b_cell${slot} % ${width};`,
           `  let b_base${slot} = ${unit(`(b_row${slot} / ${rows})`, batchStride)} + group * ` +
-          `${groupStride} + b_x${slot} * ${steps[last]};`,
+            `${groupStride} + b_x${slot} * ${steps[last]};`,
           `  let b_there${slot} = b_x${slot} < ${
             sizes[last]
           } && b_row${slot} < ${batch} * ${rows};`,
-          ...(last === 0 ? [] : [
-            digitsText(
-              `(b_row${slot} % ${rows})`,
-              `b_rest${slot}_`,
-              axisDigits(each.map((d) => at(slot, d)), widths.slice(0, last)),
-            ),
-            ...each.map((d) => `  let b_origin${slot}_${d} = ${origin(d, at(slot, d))};`),
-          ]),
-          ...(once ? [found(slot, `b_there${slot}`)] : []),
+          last > 0 && placeDigits(slot, `b_row${slot} % ${rows}`, each),
+          each.map((d) => origin(slot, d)),
+          once && found(slot, `b_there${slot}`),
           `  var b_keep${slot} = false;`,
-        ].join("\n"),
+        ),
       placeStep: (slot) =>
-        once ? keptOnce(slot) : [
-          ...each.flatMap((d) => reach(d, `b_origin${slot}_${d}`, `b_tap${d}`, `_p${slot}`)),
+        once ? keptOnce(slot) : lines(
+          each.map((d) => reach(d, slot, `b_tap${d}`, `_p${slot}`)),
           `      let offset_p${slot} = ${
-            sum(`b_base${slot}`, ...each.map((d) => `at${d}_p${slot} * ${steps[d]}`))
+            sum(`b_base${slot}`, ...far(each, (d) => `at${d}_p${slot}`))
           };`,
           `      b_keep${slot} = ${
             [`b_there${slot}`, ...each.map((d) => `in${d}_p${slot}`)].join(" && ")
           };`,
-        ].join("\n"),
-    };
-  }
-
-  if (shape.walk === "tap") {
-    return {
-      ...common,
-      ...blockState,
-      place: (slot, column) =>
-        [
-          place(slot, column),
-          ...(once ? [found(slot, undefined)] : []),
-          `  var b_keep${slot} = false;`,
-        ].join("\n"),
-      placeStep: (slot) =>
-        once ? keptOnce(slot) : [
-          gathered(slot, (d) => `b_tap${d}`, `_p${slot}`),
-          `      b_keep${slot} = inside_p${slot};`,
-        ].join("\n"),
+        ),
     };
   }
   return {
     ...common,
-    begin: "  var b_step = first_step;",
-    step: "",
-    advance: "      b_step += 1u;",
-    place,
-    depth: (slot, row) =>
-      [
-        `      let b_k${slot} = b_step * ${shape.tileDepth}u + ${row};`,
-        `      let b_far${slot} = ${unit(`(b_k${slot} % ${padded})`, channelStride)};`,
-        tapsOf(`(b_k${slot} / ${padded})`, (d) => `b_tap${slot}_${d}`, "      "),
-        `      let b_in${slot} = b_k${slot} < ${padded} * ${tapCount};`,
-      ].join("\n"),
-    placeStep: () => "",
-    load: (p, k, target) =>
-      [
-        "      {",
-        gathered(p, (d) => `b_tap${k}_${d}`, ""),
-        `      let value = ${source.load(`offset + b_far${k}`)};`,
-        `      ${target} = select(${zero}, value, inside && b_in${k});`,
-        "      }",
-      ].join("\n"),
+    ...blockState,
+    place: (slot, column) =>
+      lines(
+        place(slot, column),
+        once && found(slot, undefined),
+        `  var b_keep${slot} = false;`,
+      ),
+    placeStep: (slot) =>
+      once ? keptOnce(slot) : lines(
+        gathered(slot, (d) => `b_tap${d}`, `_p${slot}`),
+        `      b_keep${slot} = inside_p${slot};`,
+      ),
   };
 }

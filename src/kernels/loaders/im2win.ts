@@ -1,17 +1,9 @@
-import { range } from "../lists.ts";
-import {
-  type Axis,
-  axisDigits,
-  axisSizes,
-  type ColumnOrder,
-  digitsText,
-  reachesOutside,
-  spotsOf,
-} from "../axes.ts";
-import { windowExtents, type WindowShape } from "../im2win.ts";
-import type { TileLoader } from "../loader.ts";
-import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { typeName, zeroOf } from "../../elements/scalar.ts";
+import { type Axis, axisDigits, axisSizes, digitsText, reachesOutside } from "../axes.ts";
+import { windowExtents, type WindowShape } from "../im2win.ts";
+import { lines, product, range } from "../lists.ts";
+import { deepState, stepState, type TileLoader } from "../loader.ts";
+import type { ModuleBuilder, TensorAccess } from "../module.ts";
 
 /** Elements of one load of a window tensor that are not interleaved: four along the depth where all windows begin and end on fours. */
 export function windowVector(shape: WindowShape): 1 | 4 {
@@ -27,14 +19,14 @@ function columnText(
   module: ModuleBuilder,
   slot: number,
   column: string,
-  order: Pick<ColumnOrder, "places" | "interleave">,
-): string[] {
-  const spots = module.size("spots", spotsOf(order));
-  return [
-    `  let b_column${slot} = ${column}${order.interleave === 4 ? " / 4u" : ""};`,
+  { axes, interleave }: { readonly axes: readonly Axis[]; readonly interleave: 1 | 4 },
+): string {
+  const spots = module.size("spots", product(axes.map(({ places }) => places)));
+  return lines(
+    `  let b_column${slot} = ${column}${interleave === 4 ? " / 4u" : ""};`,
     `  let b_image${slot} = b_column${slot} / ${spots};`,
     `  let b_spot${slot} = b_column${slot} % ${spots};`,
-  ];
+  );
 }
 
 /**
@@ -52,7 +44,6 @@ export function windowLoader(
   const { run, row, outerPlaces } = windowExtents(shape);
   const size = (name: string, value: number) => module.size(`window_${name}`, value);
   const { places, stride, dilation, taps } = axes.at(-1)!;
-  const order = { places: axes.map((axis) => axis.places), interleave };
   const depth = taps * run;
   const masked = module.mode === "uniform" || depth % tileDepth !== 0;
   const dilated = module.mode === "uniform" || dilation !== 1;
@@ -61,35 +52,29 @@ export function windowLoader(
     value: windows.value,
     along: "depth",
     ...(interleave === 4 ? { vectorAlong: "place" as const } : {}),
-    begin: `  var b_deep = first_step * ${tileDepth}u;`,
-    step: "",
-    advance: `      b_deep += ${tileDepth}u;`,
+    ...deepState("b", tileDepth),
     place: (slot, column) =>
-      [
-        ...columnText(module, slot, column, order),
+      lines(
+        columnText(module, slot, column, shape),
         `  let b_base${slot} = ((b_image${slot} * ${size("groups", shape.groups)} + group) * ${
           size("outer_places", outerPlaces)
         } + b_spot${slot} / ${size("places", places)}) * ${
           size("row", row / unit)
-        } + b_spot${slot} % ${size("places", places)} * ${size("stride", stride * run / unit)};`,
-      ].join("\n"),
-    depth: (slot, at) => {
+        } + b_spot${slot} ` +
+          `% ${size("places", places)} * ${size("stride", stride * run / unit)};`,
+      ),
+    depth(slot, at) {
       const skipped = dilated
         ? ` + b_d${slot} / ${size("run", run)} * ${size("skip", (dilation - 1) * run / unit)}`
         : "";
-      return [
+      return lines(
         `      let b_d${slot} = b_deep + ${at};`,
         `      let b_far${slot} = b_d${slot}${unit === 4 ? " / 4u" : ""}${skipped};`,
-      ].join("\n");
+      );
     },
-    placeStep: () => "",
-    load: (place, at, target) => {
-      const value = windows.load(`b_base${place} + b_far${at}`);
-      return `      ${target} = ${
-        masked
-          ? `select(${zeroOf(windows.value, vector)}, ${value}, b_d${at} < ${size("depth", depth)})`
-          : value
-      };`;
+    load(place, at, target) {
+      const inside = masked ? [`b_d${at} < ${size("depth", depth)}`] : [];
+      return `      ${target} = ${windows.load(`b_base${place} + b_far${at}`, inside)};`;
     },
   };
 }
@@ -131,16 +116,12 @@ export function windowGatherLoader(
   const tapOrder = [last, ...all.slice(0, -1)];
   const padded = size("padded_channels", shape.paddedChannels);
   const channels = size("channels", shape.channels);
-  const perTap = shape.paddedChannels % tileDepth === 0;
   const uniform = module.mode === "uniform";
-  const channelsMasked = uniform || shape.channels !== shape.paddedChannels;
-  const taps = axes.reduce((product, axis) => product * axis.taps, 1);
+  const taps = product(axes.map(({ taps }) => taps));
   const tailMasked = uniform || (shape.paddedChannels * taps) % tileDepth !== 0;
   const checked = all.filter((d) => uniform || reachesOutside(axes[d]!, "forward"));
   const batchStride = size("batch_stride", shape.batchStride);
   const blocks = size("blocks", Math.ceil(shape.paddedChannels / tileDepth));
-  const zero = zeroOf(input.value, vector);
-  const channelFar = (index: string) => `${index} * ${size("channel_stride", shape.channelStride)}`;
   const tapsOf = (prefix: string, rest: string, indent: string) =>
     digitsText(
       rest,
@@ -148,60 +129,65 @@ export function windowGatherLoader(
       axisDigits(tapOrder.map((d) => `${prefix}${d}`), tapOrder.map((d) => sizes.taps[d]!)),
       indent,
     );
+  const channelFar = (slot: number) =>
+    `      let b_far${slot} = b_c${slot} * ${size("channel_stride", shape.channelStride)};`;
 
   /** Declares `b_at{suffix}`, the offset at a place and a tap, and `b_in{suffix}` where it may lie outside. */
-  const reach = (slot: number, tap: (d: number) => string, suffix: string) => [
-    ...all.map((d) =>
-      `      let b_at${suffix}_${d} = b_origin${slot}_${d} + ${tap(d)} * ${sizes.dilation[d]};`
-    ),
-    ...(checked.length === 0 ? [] : [
-      `      let b_in${suffix} = ${
-        checked.map((d) => `b_at${suffix}_${d} < ${sizes.size[d]}`).join(" && ")
+  const reach = (slot: number, tap: (d: number) => string, suffix: string) => {
+    const inside = checked.map((d) => `b_at${suffix}_${d} < ${sizes.size[d]}`).join(" && ");
+    return lines(
+      all.map((d) =>
+        `      let b_at${suffix}_${d} = b_origin${slot}_${d} + ${tap(d)} * ${sizes.dilation[d]};`
+      ),
+      checked.length > 0 && `      let b_in${suffix} = ${inside};`,
+      `      let b_at${suffix} = b_base${slot} + ${
+        all.map((d) => `b_at${suffix}_${d} * ${sizes.sourceStride[d]}`).join(" + ")
       };`,
-    ]),
-    `      let b_at${suffix} = b_base${slot} + ${
-      all.map((d) => `b_at${suffix}_${d} * ${sizes.sourceStride[d]}`).join(" + ")
-    };`,
-  ];
-  const assign = (target: string, offset: string, conditions: readonly string[]) => {
+    );
+  };
+  /** Assigns what lies at an offset, where its place, its channel and what else is said lie inside. */
+  const assign = (target: string, suffix: string, k: number, tail: readonly string[]) => {
+    const offset = `b_at${suffix} + b_far${k}`;
+    const image = (x: number) => x === 0 ? offset : `${offset} + ${x}u * ${batchStride}`;
     const value = sourceVector === 4
       ? input.load(`(${offset}) / 4u`)
       : interleave === 4
-      ? `${typeName(input.value, 4)}(${
-        [0, 1, 2, 3].map((x) => input.load(x === 0 ? offset : `${offset} + ${x}u * ${batchStride}`))
-          .join(", ")
-      })`
+      ? `${typeName(input.value, 4)}(${range(4).map((x) => input.load(image(x))).join(", ")})`
       : input.load(offset);
+    const inside = [
+      ...(checked.length === 0 ? [] : [`b_in${suffix}`]),
+      ...(uniform || shape.channels !== shape.paddedChannels ? [`b_c${k} < ${channels}`] : []),
+      ...tail,
+    ];
     return `      ${target} = ${
-      conditions.length === 0 ? value : `select(${zero}, ${value}, ${conditions.join(" && ")})`
+      inside.length === 0
+        ? value
+        : `select(${zeroOf(input.value, vector)}, ${value}, ${inside.join(" && ")})`
     };`;
   };
-  const inside = (suffix: string) => checked.length === 0 ? [] : [`b_in${suffix}`];
-
-  const place = (slot: number, column: string) =>
-    [
-      ...columnText(module, slot, column, { places: axes.map(({ places }) => places), interleave }),
-      `  let b_base${slot} = b_image${slot} * ${interleave}u * ${batchStride} + group * ${
-        size("group_stride", shape.channels * shape.channelStride)
-      };`,
-      digitsText(
-        `b_spot${slot}`,
-        `b_spot_rest${slot}_`,
-        axisDigits(all.map((d) => `b_p${slot}_${d}`), sizes.places),
-      ),
-      ...all.map((d) =>
-        `  let b_origin${slot}_${d} = b_p${slot}_${d} * ${sizes.stride[d]} - ${sizes.padding[d]};`
-      ),
-    ].join("\n");
   const common = {
     vector,
     value: input.value,
     along,
     ...(interleave === 4 && along === "depth" ? { vectorAlong: "place" as const } : {}),
-    place,
+    place: (slot: number, column: string) =>
+      lines(
+        columnText(module, slot, column, shape),
+        `  let b_base${slot} = b_image${slot} * ${interleave}u * ${batchStride} + group * ${
+          size("group_stride", shape.channels * shape.channelStride)
+        };`,
+        digitsText(
+          `b_spot${slot}`,
+          `b_spot_rest${slot}_`,
+          axisDigits(all.map((d) => `b_p${slot}_${d}`), sizes.places),
+        ),
+        all.map((d) =>
+          `  let b_origin${slot}_${d} = b_p${slot}_${d} * ${sizes.stride[d]} - ${sizes.padding[d]};`
+        ),
+      ),
   } as const;
 
-  if (perTap) {
+  if (shape.paddedChannels % tileDepth === 0) {
     // The next tap in window order; the slowest runs on past the end, where nothing is used.
     const next = (i: number): string => {
       const d = tapOrder[i]!;
@@ -211,54 +197,44 @@ export function windowGatherLoader(
     };
     return {
       ...common,
-      begin: [
+      begin: lines(
         `  var b_block = first_step % ${blocks};`,
-        ...all.map((d) => `  var b_tap${d} = 0u;`),
+        all.map((d) => `  var b_tap${d} = 0u;`),
         "  {",
         `    let rest = first_step / ${blocks};`,
         tapsOf("first", "rest", "    "),
-        ...all.map((d) => `    b_tap${d} = first${d};`),
+        all.map((d) => `    b_tap${d} = first${d};`),
         "  }",
-      ].join("\n"),
+      ),
       step: `      let b_channel = b_block * ${tileDepth}u;`,
       advance: `      b_block += 1u; if (b_block == ${blocks}) { b_block = 0u; ${next(last)} }`,
-      depth: (slot, row) =>
-        [
-          `      let b_c${slot} = b_channel + ${row};`,
-          `      let b_far${slot} = ${channelFar(`b_c${slot}`)};`,
-        ].join("\n"),
-      placeStep: (slot) => reach(slot, (d) => `b_tap${d}`, `_p${slot}`).join("\n"),
-      load: (p, k, target) =>
-        assign(target, `b_at_p${p} + b_far${k}`, [
-          ...inside(`_p${p}`),
-          ...(channelsMasked ? [`b_c${k} < ${channels}`] : []),
-        ]),
+      depth: (slot, row) => lines(`      let b_c${slot} = b_channel + ${row};`, channelFar(slot)),
+      placeStep: (slot) => reach(slot, (d) => `b_tap${d}`, `_p${slot}`),
+      load: (p, k, target) => assign(target, `_p${p}`, k, []),
     };
   }
   return {
     ...common,
-    begin: "  var b_step = first_step;",
-    step: "",
-    advance: "      b_step += 1u;",
+    ...stepState("b"),
     depth: (slot, row) =>
-      [
+      lines(
         `      let b_k${slot} = b_step * ${tileDepth}u + ${row};`,
         `      let b_c${slot} = b_k${slot} % ${padded};`,
         `      let b_rest${slot} = b_k${slot} / ${padded};`,
         tapsOf(`b_tap${slot}_`, `b_rest${slot}`, "      "),
-        `      let b_far${slot} = ${channelFar(`b_c${slot}`)};`,
-      ].join("\n"),
-    placeStep: () => "",
+        channelFar(slot),
+      ),
     load: (p, k, target) =>
-      [
+      lines(
         "      {",
-        ...reach(p, (d) => `b_tap${k}_${d}`, "_l"),
-        assign(target, `b_at_l + b_far${k}`, [
-          ...inside("_l"),
-          ...(channelsMasked ? [`b_c${k} < ${channels}`] : []),
-          ...(tailMasked ? [`b_k${k} < ${padded} * ${size("taps", taps)}`] : []),
-        ]),
+        reach(p, (d) => `b_tap${k}_${d}`, "_l"),
+        assign(
+          target,
+          "_l",
+          k,
+          tailMasked ? [`b_k${k} < ${padded} * ${size("taps", taps)}`] : [],
+        ),
         "      }",
-      ].join("\n"),
+      ),
   };
 }

@@ -1,5 +1,4 @@
-import { zeroOf } from "../../elements/scalar.ts";
-import { bankedIndex, type TileLoader } from "../loader.ts";
+import { bankedIndex, deepState, type TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 
 /** One operand of a matrix product as it lies in memory, row-major, batches one after the other. */
@@ -25,45 +24,42 @@ export function matrixVector(
   return contiguous % 4 === 0 && shape.batchStride % 4 === 0 ? 4 : 1;
 }
 
+/** WGSL of an index in vectors. */
+function inVectors(index: string, vector: TileLoader["vector"]): string {
+  return vector === 1 ? index : `${index} / ${vector}u`;
+}
+
 /** A or B of a plain product. */
 export function matrixLoader(
   module: ModuleBuilder,
   operand: "a" | "b",
   matrix: TensorAccess,
-  shape: MatrixShape,
+  { vector, along, tileDepth, ...shape }: MatrixShape,
 ): TileLoader {
-  const { vector, along, tileDepth } = shape;
   const size = (name: string, value: number) => module.size(`${operand}_${name}`, value);
   const leading = size("leading", (along === "place" ? shape.places : shape.depth) / vector);
   const batch = size("batch_stride", shape.batchStride / vector);
   const { padded = shape.depth % tileDepth !== 0 } = shape;
   const masked = module.mode === "uniform" || padded;
-  const units = (index: string) => vector === 1 ? index : `${index} / ${vector}u`;
-  const zero = zeroOf(matrix.value, matrix.vector);
+  const far = (index: string, side: "place" | "depth") =>
+    along === side ? inVectors(index, vector) : `${index} * ${leading}`;
   return {
     vector,
     value: matrix.value,
     along,
     ...(module.mode === "constant" && along === "depth" ? { pitch: shape.depth } : {}),
-    begin: `  var ${operand}_deep = first_step * ${tileDepth}u;`,
-    step: "",
-    advance: `      ${operand}_deep += ${tileDepth}u;`,
+    ...deepState(operand, tileDepth),
     place: (slot, place) =>
-      `  let ${operand}_base${slot} = group * ${batch} + ${
-        along === "place" ? units(place) : `${place} * ${leading}`
-      };`,
+      `  let ${operand}_base${slot} = group * ${batch} + ${far(place, "place")};`,
     depth: (slot, row) =>
       [
         `      let ${operand}_d${slot} = ${operand}_deep + ${row};`,
-        `      let ${operand}_far${slot} = ${
-          along === "place" ? `${operand}_d${slot} * ${leading}` : units(`${operand}_d${slot}`)
-        };`,
+        `      let ${operand}_far${slot} = ${far(`${operand}_d${slot}`, "depth")};`,
       ].join("\n"),
-    placeStep: () => "",
-    load: (place, depth, target) => {
-      const value = matrix.load(`${operand}_base${place} + ${operand}_far${depth}`);
+    load(place, depth, target) {
       const inside = `${operand}_d${depth} < ${size("depth", shape.depth)}`;
-      return `      ${target} = ${masked ? `select(${zero}, ${value}, ${inside})` : value};`;
+      const at = `${operand}_base${place} + ${operand}_far${depth}`;
+      return `      ${target} = ${matrix.load(at, masked ? [inside] : [])};`;
     },
   };
 }
@@ -89,26 +85,24 @@ export function packedLoader(
   },
 ): TileLoader {
   const rowVectors = module.size(`${operand}_row_vectors`, places / vector);
-  const units = (index: string) => vector === 1 ? index : `${index} / ${vector}u`;
   const groupVectors = module.size(`${operand}_group_vectors`, (places / vector) * depth);
+  const panel = (place: string) =>
+    `(${bankedIndex(place, tileDepth / 4)}) * ${tileDepth / vector}u`;
   return {
     vector,
     value: packed.value,
     along: inPanels ? "depth" : "place",
-    begin: `  var ${operand}_deep = first_step * ${tileDepth}u;`,
-    step: "",
-    advance: `      ${operand}_deep += ${tileDepth}u;`,
+    ...deepState(operand, tileDepth),
     place: (slot, place) =>
       `  let ${operand}_base${slot} = group * ${groupVectors} + ${
-        inPanels ? `(${bankedIndex(place, tileDepth / 4)}) * ${tileDepth / vector}u` : units(place)
+        inPanels ? panel(place) : inVectors(place, vector)
       };`,
     depth: (slot, row) =>
       `      let ${operand}_far${slot} = ${
         inPanels
-          ? `${operand}_deep * ${rowVectors} + ${units(row)}`
+          ? `${operand}_deep * ${rowVectors} + ${inVectors(row, vector)}`
           : `(${operand}_deep + ${row}) * ${rowVectors}`
       };`,
-    placeStep: () => "",
     load: (place, depth, target) =>
       `      ${target} = ${packed.load(`${operand}_base${place} + ${operand}_far${depth}`)};`,
   };

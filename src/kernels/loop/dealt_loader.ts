@@ -41,9 +41,9 @@ export function dealtLoader(
   const store = storeText(loader, schedule, operand, tile, threads);
   return {
     places: placeText(loader, schedule, operand),
-    begin: loader.begin,
+    ...(loader.begin !== undefined && { begin: loader.begin }),
     registers,
-    advance: loader.advance,
+    advance: loader.advance ?? "",
     ...(loader.rowBegin !== undefined && { rowBegin: loader.rowBegin }),
     fetch,
     store,
@@ -78,14 +78,14 @@ function placeText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b
 
 function fetchText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b"): string {
   return [
-    loader.step,
+    loader.step ?? "",
     ...schedule.depths.map((_, slot) => {
       const within = schedule.inRuns?.[slot];
       return within === undefined
         ? loader.depth(slot, `${operand}_depth${slot}`)
         : loader.depth(slot, `(${within.row})`, within.run);
     }),
-    ...schedule.places.map((_, slot) => loader.placeStep(slot)),
+    ...schedule.places.map((_, slot) => loader.placeStep?.(slot) ?? ""),
     ...schedule.loads.map(({ placeSlot, depthSlot }, i) =>
       loader.load(placeSlot, depthSlot, `${operand}_load${i}`)
     ),
