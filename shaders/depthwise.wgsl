@@ -51,9 +51,7 @@ var<workgroup> sums: array<array<f32, <%= it.sharedThreads %>>, <%= it.shared[0]
   for (var one = share; one < <%= sums.length %>u && !outside; one += <%= it.sharing %>u) {
     let which = one<%= first > 0 ? ` + ${first}u` : '' %>;
     let value = <%= it.sharedSum %>;
-<% for (const line of it.sharedStore) { -%>
-    <%= line %>
-<% } -%>
+<%= it.sharedStore %>
   }
 <% }) -%>
 <% } -%>

@@ -91,6 +91,7 @@ export function depthwiseKernel(
     filterStrides: filter.axes.map((stride, d) => module.size(`filter_axis${d}`, stride)),
     products: runProducts(shape),
     sources: sourcesOf(shape),
+    ...{ source, taps, result, steps },
   };
   const allTaps = axes.reduce((all, axis) => all * axis.taps, 1);
   const turns = loopTurns(shape);
@@ -129,15 +130,15 @@ export function depthwiseKernel(
       : `min(${first} + ${module.size("segment_turns", inSegment)}, ${
         module.size("turns", turns)
       })`,
-    body: roundsText(text, source, taps),
+    body: roundsText(text),
     sharing,
     shared,
     sharedThreads: threads + 1,
     sharedSum: treeSum(
       range(sharing).map((i) => `sums[one][${plus("first_sharing", i)}]`),
     ),
-    sharedStore: sharing === 1 ? [] : sharedStoreText(text, result, steps),
-    stores: sharing === 1 ? storeText(text, result, steps) : "",
+    sharedStore: sharing === 1 ? "" : sharedStoreText(text),
+    stores: sharing === 1 ? storeText(text) : "",
     functions: steps.map(({ declarations }) => declarations).join("\n"),
   };
   const iterations = (loop.over === "nothing" ? 0 : loopIterations(inSegment)) +

@@ -1,8 +1,8 @@
-import { range } from "../lists.ts";
 import template from "../../../shaders/depthwise_filter.wgsl" with { type: "text" };
 import { type Elements, elementsTrait, sumOf } from "../../elements/elements.ts";
 import { typeName, zeroOf } from "../../elements/scalar.ts";
 import { axisSizes, digitsText } from "../axes.ts";
+import { lines, product, range } from "../lists.ts";
 import {
   channelWidth,
   type DepthwisePlaces,
@@ -54,43 +54,34 @@ export interface DepthwiseFilterShape extends DepthwisePlaces {
 /** Elements of workgroup memory in which threads' sums meet. */
 const TILE = 4096;
 
+/** What of a shape says how its places are walked, and how its filters are cut. */
+type Walk = Pick<DepthwiseFilterShape, "axes" | "run" | "places" | "images" | "vector">;
+type Cut = Pick<
+  DepthwiseFilterShape,
+  "axes" | "run" | "taps" | "channels" | "vector" | "lanes" | "own"
+>;
+
 /** Runs of places of a channel, four images' where those are a vector. */
-export function depthwiseUnits(
-  { axes, run, places, images, vector }: Pick<
-    DepthwiseFilterShape,
-    "axes" | "run" | "places" | "images" | "vector"
-  >,
-): number {
-  const others = axes.reduce((all, axis, d) => d === run ? all : all * axis.places, 1);
+export function depthwiseUnits({ axes, run, places, images, vector }: Walk): number {
+  const others = product(otherAxes({ axes, run }).map((d) => axes[d]!.places));
   return others * Math.ceil(axes[run]!.places / places) * images / imageWidth({ vector });
 }
 
-/** Pieces of a filter's taps, of the run's axis and of the others: a workgroup takes one of each. */
-function pieces({ axes, run, taps }: Pick<DepthwiseFilterShape, "axes" | "run" | "taps">) {
-  const others = axes.reduce((all, axis, d) => d === run ? all : all * axis.taps, 1);
+/** Pieces of a filter's taps, of the run's axis and of the others, of which a workgroup takes one each, and what threads take of channels. */
+function pieces({ axes, run, taps, channels, vector, own }: Cut) {
+  const outerTaps = product(otherAxes({ axes, run }).map((d) => axes[d]!.taps));
   return {
     run: Math.ceil(axes[run]!.taps / taps.run),
-    others: Math.ceil(others / taps.others),
-    outerTaps: others,
+    others: Math.ceil(outerTaps / taps.others),
+    outerTaps,
+    channels: channels / channelWidth({ vector }) / (own.filters * own.inputs),
   };
 }
 
 /** Workgroups of each segment. */
-export function depthwiseFilterBlocks(
-  shape: Pick<
-    DepthwiseFilterShape,
-    "axes" | "run" | "taps" | "channels" | "vector" | "lanes" | "own"
-  >,
-): number {
-  const { run, others } = pieces(shape);
-  return run * others * Math.ceil(channelBlocks(shape) / shape.lanes);
-}
-
-/** Vectors of filters' channels, or what a thread takes of them. */
-function channelBlocks(
-  { channels, vector, own }: Pick<DepthwiseFilterShape, "channels" | "vector" | "own">,
-): number {
-  return channels / channelWidth({ vector }) / (own.filters * own.inputs);
+export function depthwiseFilterBlocks(shape: Cut): number {
+  const { run, others, channels } = pieces(shape);
+  return run * others * Math.ceil(channels / shape.lanes);
 }
 
 /** Products that one sum of a thread adds up, and those of a segment. */
@@ -128,23 +119,20 @@ export function depthwiseFilterKernel(
   const along = axes[run]!;
   const channelsEach = channelWidth(shape);
   const type = typeName("f32", width);
-  const zero = zeroOf("f32", width);
   const sumType = typeName("f32", channelsEach);
   const threads = lanes * walkers;
   const count = pieces(shape);
-  const channels = size("channels", channelBlocks(shape));
-  const laneBlocks = size("channel_blocks", Math.ceil(channelBlocks(shape) / lanes));
+  const channels = size("channels", count.channels);
+  const laneBlocks = size("channel_blocks", Math.ceil(count.channels / lanes));
   const runPieces = size("run_pieces", count.run);
   const otherPieces = size("other_pieces", count.others);
   const units = depthwiseUnits(shape);
   // What a thread has of filters' channels: the first filter, and the first channel of its group's input.
   const inputBlocks = inputs / own.inputs;
   const times = (text: string, factor: number) => factor === 1 ? text : `(${text} * ${factor}u)`;
-  const filterIndex = times(
-    inputs === 1 ? "channel" : `channel / ${size("group_inputs", inputBlocks)}`,
-    own.filters,
-  );
-  const inputOfGroup = times(`channel % ${size("group_inputs", inputBlocks)}`, own.inputs);
+  const groupInputs = size("group_inputs", inputBlocks);
+  const filterIndex = times(inputs === 1 ? "channel" : `channel / ${groupInputs}`, own.filters);
+  const inputOfGroup = times(`channel % ${groupInputs}`, own.inputs);
   const ofGroup = outputs === 1
     ? filterIndex
     : `${filterIndex} / ${size("group_outputs", outputs)}`;
@@ -159,7 +147,7 @@ export function depthwiseFilterKernel(
       indent,
     );
   const each = range(taps.others);
-  const place = [
+  const place = lines(
     `  let piece = id % (${runPieces} * ${otherPieces});`,
     `  let block = id / (${runPieces} * ${otherPieces});`,
     `  let channel_block = block % ${laneBlocks};`,
@@ -170,9 +158,9 @@ export function depthwiseFilterKernel(
     `  let walker = ${lanesInner ? `t / ${lanes}u` : `t % ${walkers}u`};`,
     // Threads beyond the last channel go along with it: all meet at barriers.
     `  let channel = min(channel_block * ${lanes}u + lane, ${channels} - 1u);`,
-    ...each.flatMap((g) => [
+    each.map((g) => [
       outerDigits(`(${plus("outer_tap", g)})`, `${g}`, "  "),
-      ...others.map((d) =>
+      others.map((d) =>
         `  let reach${g}_${d} = tap${g}_${d} * ${sized.dilation[d]} - ${sized.padding[d]};`
       ),
     ]),
@@ -180,7 +168,7 @@ export function depthwiseFilterKernel(
       inputs === 1 ? ofGroup : `(${ofGroup} * ${size("inputs", inputs)} + ${inputOfGroup})`
     } * ${from.channel};`,
     `  let output_channel = ${filterIndex} * ${gradient.channel};`,
-  ].join("\n");
+  );
 
   const tapsOfThread = taps.run * taps.others;
   const products = runProducts(shape);
@@ -189,51 +177,40 @@ export function depthwiseFilterKernel(
   const unitDigits = shape.order.map((d) =>
     d === run ? { name: "run", radix: runs } : { name: `at${d}`, radix: sized.places[d]! }
   );
-  const image = {
-    name: "image",
-    radix: size("images", shape.images / imageWidth(shape)),
-  };
-  const body = [
-    digitsText(
-      "unit",
-      "unit_",
-      shape.imagesFirst ? [image, ...unitDigits] : [...unitDigits, image],
-      "    ",
-    ),
+  const image = { name: "image", radix: size("images", shape.images / imageWidth(shape)) };
+  const digits = shape.imagesFirst ? [image, ...unitDigits] : [...unitDigits, image];
+  const runPlace = () => `run * ${size("run_places", places)}`;
+  const sum = (stride: (d: number) => string) => others.map(stride).join(" + ");
+  const body = lines(
+    digitsText("unit", "unit_", digits, "    "),
     `    let base = run * ${size("run_step", places * along.stride)} + run_tap * ${
       sized.dilation[run]
     } - ${sized.padding[run]};`,
-    ...inputPlaces.map((at) => `    let in_${at} = ${plus("base", at)} < ${sized.size[run]};`),
-    `    let place = output_channel + image * ${gradient.image} + run * ${
-      size("run_places", places)
-    } * ${gradient.axes[run]} + ${others.map((d) => `at${d} * ${gradient.axes[d]}`).join(" + ")};`,
-    ...counted(places).map((q) =>
-      `    let there${q} = ${plus(`run * ${size("run_places", places)}`, q)} < ${
-        sized.places[run]
-      };`
-    ),
-    ...counted(own.filters).flatMap((f) =>
-      counted(places).map((q) => {
+    inputPlaces.map((at) => `    let in_${at} = ${plus("base", at)} < ${sized.size[run]};`),
+    `    let place = output_channel + image * ${gradient.image} + ${runPlace()} * ${
+      gradient.axes[run]
+    } + ${sum((d) => `at${d} * ${gradient.axes[d]}`)};`,
+    range(places).map((q) => `    let there${q} = ${plus(runPlace(), q)} < ${sized.places[run]};`),
+    range(own.filters).map((f) =>
+      range(places).map((q) => {
         const at = f === 0 ? "place" : `place + ${f}u * ${gradient.channel}`;
-        return `    let gradient${f}_${q} = select(${zero}, ${
-          output.load(`${at} + ${q}u * ${gradient.axes[run]}`)
-        }, there${q});`;
+        const value = output.load(`${at} + ${q}u * ${gradient.axes[run]}`, [`there${q}`]);
+        return `    let gradient${f}_${q} = ${value};`;
       })
     ),
     `    let begin = input_channel + image * ${from.image} + base * ${from.axes[run]};`,
-    ...each.flatMap((g) => [
-      ...others.map((d) => `    let y${g}_${d} = at${d} * ${sized.stride[d]} + reach${g}_${d};`),
+    each.map((g) => [
+      others.map((d) => `    let y${g}_${d} = at${d} * ${sized.stride[d]} + reach${g}_${d};`),
       `    let inside${g} = ${others.map((d) => `y${g}_${d} < ${sized.size[d]}`).join(" && ")};`,
-      `    let row${g} = begin + ${others.map((d) => `y${g}_${d} * ${from.axes[d]}`).join(" + ")};`,
-      ...counted(own.inputs).flatMap((i) =>
-        inputPlaces.flatMap((at) => {
+      `    let row${g} = begin + ${sum((d) => `y${g}_${d} * ${from.axes[d]}`)};`,
+      range(own.inputs).map((i) =>
+        inputPlaces.map((at) => {
           const value = `value${g}_${i}_${at}`;
           const row = i === 0 ? `row${g}` : `row${g} + ${i}u * ${from.channel}`;
+          const there = [`inside${g}`, `in_${at}`];
           return [
-            `    let ${value} = select(${zero}, ${
-              input.load(`${row} + ${at}u * ${from.axes[run]}`)
-            }, inside${g} && in_${at});`,
-            ...counted(own.filters).flatMap((f) =>
+            `    let ${value} = ${input.load(`${row} + ${at}u * ${from.axes[run]}`, there)};`,
+            range(own.filters).map((f) =>
               products.filter((product) => product.place === at).map(({ result, tap }) => {
                 const sum = `sum${(f * own.inputs + i) * tapsOfThread + g * taps.run + tap}`;
                 return `    ${sum} = fma(${value}, gradient${f}_${result}, ${sum});`;
@@ -243,22 +220,24 @@ export function depthwiseFilterKernel(
         })
       ),
     ]),
-  ].join("\n");
+  );
 
   const sumsOfThread = tapsOfThread * own.filters * own.inputs;
   const together = Math.min(sumsOfThread, walkers, Math.floor(TILE / threads / channelsEach));
   const parts = Math.min(walkers, Math.floor(threads / (together * lanes)));
   const four = (value: string) =>
     shape.vector === "images" ? `(${value}.x + ${value}.y) + (${value}.z + ${value}.w)` : value;
-  const folds = counted(Math.ceil(sumsOfThread / together)).map((chunk) => {
-    const first = chunk * together;
-    return [
-      ...counted(Math.min(together, sumsOfThread - first)).map((i) =>
-        `  tile[${i * threads}u + t] = ${four(`sum${first + i}`)};`
-      ),
-      `  fold(${first}u, t, channel_block, outer_tap, run_tap, segment);`,
-    ].join("\n");
-  }).join("\n");
+  const folds = lines(
+    range(Math.ceil(sumsOfThread / together)).map((chunk) => {
+      const first = chunk * together;
+      return [
+        range(Math.min(together, sumsOfThread - first)).map((i) =>
+          `  tile[${i * threads}u + t] = ${four(`sum${first + i}`)};`
+        ),
+        `  fold(${first}u, t, channel_block, outer_tap, run_tap, segment);`,
+      ];
+    }),
+  );
   const tapStrides = filter.axes.map((stride, d) => size(`filter_axis${d}`, stride));
   const channelStride = size("filter_channel", filter.channel);
   const offset = [
@@ -271,8 +250,6 @@ export function depthwiseFilterKernel(
         : [`(${inputOfGroup} + own % ${own.inputs}u) * ${size("filter_input", filter.input)}`]),
     ]),
   ].join(" + ");
-  const allTaps = axes.reduce((all, axis) => all * axis.taps, 1);
-
   const name = [
     "depthwise_bwd_filter",
     elementsTrait(elements),
@@ -308,19 +285,19 @@ export function depthwiseFilterKernel(
     allRunTaps: sized.taps[run],
     channels,
     outerDigits: outerDigits("outer", "", "    "),
-    elements: size("elements", shape.channels * allTaps),
+    elements: size("elements", shape.channels * product(axes.map(({ taps }) => taps))),
     offset,
-    stores: range(channelsEach).map((i) =>
-      `    ${
+    stores: lines(
+      range(channelsEach).map((i) =>
         result.store(
           i === 0 ? "offset" : `offset + ${i}u * ${channelStride}`,
           channelsEach === 1 ? "value" : `value.${"xyzw"[i]}`,
         )
-      }`
-    ).join("\n"),
+      ),
+    ),
     workgroups: size("workgroups", workgroups),
     place,
-    sumsText: counted(sumsOfThread).map((i) => `  var sum${i} = ${type}();`).join("\n"),
+    sumsText: lines(range(sumsOfThread).map((i) => `  var sum${i} = ${type}();`)),
     unitsPerSegment: size("units_per_segment", unitsPerSegment),
     units: size("units", units),
     body,
@@ -333,19 +310,12 @@ export function depthwiseFilterKernel(
   return templateKernel(module, name, template, values, { workgroups, threads, bytes, iterations });
 }
 
-/** 0, 1, and so on, so many. */
-function counted(length: number): number[] {
-  return range(length);
-}
-
 /** Which gradient of a run meets which place of the input, by which of the piece's taps; both count from the first. */
 function runProducts({ axes, run, places, taps }: DepthwiseFilterShape) {
   const { stride, dilation } = axes[run]!;
-  const all: { place: number; result: number; tap: number }[] = [];
-  for (let result = 0; result < places; result++) {
-    for (let tap = 0; tap < taps.run; tap++) {
-      all.push({ place: result * stride + tap * dilation, result, tap });
-    }
-  }
-  return all.sort((a, b) => a.place - b.place);
+  return range(places)
+    .flatMap((result) =>
+      range(taps.run).map((tap) => ({ place: result * stride + tap * dilation, result, tap }))
+    )
+    .sort((a, b) => a.place - b.place);
 }

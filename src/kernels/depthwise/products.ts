@@ -1,10 +1,8 @@
 /** The text of {@linkcode depthwiseKernel}: where threads' results lie, their products and their stores. */
-import { range } from "../lists.ts";
-import { zeroOf } from "../../elements/scalar.ts";
-import { type Axis, type Digit, digitsText } from "../axes.ts";
-import { applyEpilogue, type EpilogueStep } from "../epilogue.ts";
+import { lines, range } from "../lists.ts";
+import { type Digit, digitsText } from "../axes.ts";
+import { applyEpilogue } from "../epilogue.ts";
 import { WORKGROUP_BYTES } from "../kernel.ts";
-import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import {
   channelVectors,
   channelWidth,
@@ -34,13 +32,13 @@ export function threadText({ shape, module }: DepthwiseText): string {
   const [lane, place] = vector === "sources"
     ? [`t / ${each * sharing}u`, sharing === 1 ? `t % ${each}u` : `t / ${sharing}u % ${each}u`]
     : [`t % ${lanes}u`, `t / ${lanes}u`];
-  return [
+  return lines(
     `  let lane = ${lane};`,
-    ...(sharing === 1 ? [] : [`  let share = t % ${sharing}u;`]),
+    sharing > 1 && `  let share = t % ${sharing}u;`,
     `  let channel = id % ${blocks} * ${lanes}u + lane;`,
     `  let place = id / ${blocks} * ${each}u + ${place};`,
-    ...(filter.staged ? [first] : []),
-  ].join("\n");
+    filter.staged && first,
+  );
 }
 
 /** A place of a run as it stands in names: those before the run's first have a word. */
@@ -49,9 +47,8 @@ function placeName(place: number): string {
 }
 
 /** Declares where a thread's results lie, and where the source that they meet begins. */
-export function coordinateText(
-  { shape, module, others, sized, from, products }: DepthwiseText,
-): string {
+export function coordinateText(text: DepthwiseText): string {
+  const { shape, module, others, sized, from, products } = text;
   const { op, axes, run, results, lanes, segments } = shape;
   const { size } = module;
   const along = axes[run]!;
@@ -73,29 +70,25 @@ export function coordinateText(
     : `block * ${size("run_step", results / along.stride)} + ${
       size("run_base", Math.floor(along.padding / along.stride))
     }`;
-  return [
+  const met = [...new Set(products.map(({ place }) => place))];
+  return lines(
     digitsText("place", "place_", digits),
-    ...others.flatMap((d) =>
+    others.map((d) =>
       op === "fwd"
-        ? [`  let from${d} = at${d} * ${sized.stride[d]} - ${sized.padding[d]};`]
-        : gradientOrigin(axes[d]!, d, module, sized)
+        ? `  let from${d} = at${d} * ${sized.stride[d]} - ${sized.padding[d]};`
+        : gradientOrigin(text, d)
     ),
     `  let base = ${base};`,
-    ...[...new Set(products.map(({ place }) => place))].map((place) =>
+    met.map((place) =>
       `  let in_${placeName(place)} = ${plus("base", place)} < ${sized.size[run]};`
     ),
     `  let begin = image * ${from.image} + base * ${sized.sourceStride[run]};`,
-  ].join("\n");
+  );
 }
 
 /** Where a place of the input meets the gradient first, and by which tap. */
-function gradientOrigin(
-  axis: Axis,
-  d: number,
-  module: ModuleBuilder,
-  sized: DepthwiseText["sized"],
-): string[] {
-  const { step, shared, back, inverse } = tapSteps(axis, "bwd-data");
+function gradientOrigin({ shape, module, sized }: DepthwiseText, d: number): string[] {
+  const { step, shared, back, inverse } = tapSteps(shape.axes[d]!, "bwd-data");
   const size = (name: string, value: number) => module.size(`${name}${d}`, value);
   const [steps, common] = [size("step", step), size("shared", shared)];
   const stride = sized.stride[d];
@@ -111,27 +104,25 @@ function gradientOrigin(
 }
 
 /** The products of all taps: one round after the other, or the body of a loop over them. */
-export function roundsText(text: DepthwiseText, source: TensorAccess, taps: TensorAccess): string {
+export function roundsText(text: DepthwiseText): string {
   const { shape: { op, axes, loop, sharing }, module, others } = text;
   const hits = axes.map((axis) => tapHits(axis, op));
   const own = (which: string) => sharing === 1 ? which : `(${which}) * ${sharing}u + share`;
   if (loop.over !== "rounds") {
     const inTurn = loop.over === "nothing" ? depthwiseRounds(text.shape).sources : loop.together;
     const first = loop.over === "nothing" ? "" : `round * ${inTurn}u + `;
-    return roundIndices(others, hits, inTurn)
-      .map(({ hit, which }) => roundText(text, source, taps, hit, own(first + which), "  ")).join(
-        "\n",
-      );
+    const rounds = roundIndices(others, hits, inTurn);
+    return lines(rounds.map(({ hit, which }) => roundText(text, hit, own(first + which))));
   }
   const radices = hits.map((hit, d) => module.size(`hits${d}`, hit));
   const digits = [
     ...others.toReversed().map((d) => ({ name: `hit${d}`, radix: radices[d]! })),
     { name: "turn", radix: "" },
   ];
-  return [
+  return lines(
     digitsText("round", "round_", digits, "    "),
-    roundText(text, source, taps, axes.map((_, d) => `hit${d}`), own("turn"), "    "),
-  ].join("\n");
+    roundText(text, axes.map((_, d) => `hit${d}`), own("turn")),
+  );
 }
 
 /** The sum of a run's result, of one of a thread's channels. */
@@ -179,14 +170,7 @@ function groupedChannels({ shape, module, sources }: DepthwiseText) {
 }
 
 /** One tap of each of the other axes, and one source channel (or vector) where a result sums several, with all taps of the run. */
-function roundText(
-  text: DepthwiseText,
-  source: TensorAccess,
-  taps: TensorAccess,
-  hit: readonly string[],
-  which: string,
-  indent: string,
-): string {
+function roundText(text: DepthwiseText, hit: readonly string[], which: string): string {
   const { shape, module, others, sized, from, filterStrides } = text;
   const { op, axes, filter, loop } = shape;
   const { source: sourceChannel, filter: filterChannel } = groupedChannels(text);
@@ -196,10 +180,10 @@ function roundText(
     ...(op === "bwd-data" ? [`met${d} < ${sized.taps[d]}`] : []),
   ]);
   if (isUneven(shape)) inside.push("there");
-  const lines = [
-    "{",
-    ...whichText(text, which),
-    ...others.flatMap((d) => {
+  return lines(
+    "  {",
+    whichText(text, which),
+    others.map((d) => {
       if (op === "fwd") {
         return [
           `  let tap${d} = ${hit[d]};`,
@@ -215,17 +199,16 @@ function roundText(
     }),
     `  let inside = ${inside.join(" && ")};`,
     // In a loop nothing else is to be loaded meanwhile: a branch saves the mask of each value.
-    ...(loop.over === "rounds" ? ["  if (inside) {"] : []),
+    loop.over === "rounds" && "  if (inside) {",
     `  let row = begin + ${sourceChannel} * ${from.channel} + ${
       others.map((d) => `y${d} * ${sized.sourceStride[d]}`).join(" + ")
     };`,
-    ...owned(shape).map((m) =>
+    range(shape.own).map((m) =>
       `  let ${ownName(shape, "taps", m)} = ${filter.staged ? "" : filterChannel(m)}${place};`
     ),
-    ...productText(text, source, taps),
-    loop.over === "rounds" ? "}}" : "}",
-  ];
-  return lines.map((line) => indent + line).join("\n");
+    productText(text),
+    loop.over === "rounds" ? "  }}" : "  }",
+  );
 }
 
 /** Whether the last round of threads that share a run has no source for some of them. */
@@ -244,48 +227,38 @@ function whichText(text: DepthwiseText, which: string): string[] {
   ];
 }
 
-/** The channels of a thread, counted from its first. */
-function owned({ own }: DepthwiseShape): number[] {
-  return range(own);
-}
-
 /** A name of what belongs to one of a thread's channels. */
 function ownName({ own }: DepthwiseShape, name: string, channel: number): string {
   return own === 1 ? name : `${name}_${channel}`;
 }
 
 /** Loads each place and each tap of a run when it is met first, and multiplies. */
-function productText(
-  text: DepthwiseText,
-  source: TensorAccess,
-  taps: TensorAccess,
-): string[] {
-  const { shape, sized, filterStrides, products } = text;
+function productText(text: DepthwiseText): string {
+  const { shape, sized, filterStrides, products, source, taps } = text;
   const { run, filter, loop } = shape;
   const width = vectorWidth(shape);
   const summed = sourceWidth(shape) === 4;
   const loaded = new Set<string>();
   const widened = (tap: string) => width === 4 && !filter.vector ? `vec4f(${tap})` : tap;
   const once = (name: string, load: () => string) => {
-    if (loaded.has(name)) return [];
+    if (loaded.has(name)) return "";
     loaded.add(name);
-    return [`  let ${name} = ${load()};`];
+    return `  let ${name} = ${load()};`;
   };
-  return products.flatMap(({ place, result, tap }) => {
+  return lines(products.map(({ place, result, tap }) => {
     const value = `value_${placeName(place)}`;
     return [
-      ...once(value, () => {
+      once(value, () => {
         const far = `${Math.abs(place)}u * ${sized.sourceStride[run]}`;
         const at = place === 0 ? "row" : `row ${place < 0 ? "-" : "+"} ${far}`;
-        return `select(${zeroOf("f32", width)}, ${source.load(at)}, ${
-          loop.over === "rounds" ? "" : "inside && "
-        }in_${placeName(place)})`;
+        const inside = loop.over === "rounds" ? [] : ["inside"];
+        return source.load(at, [...inside, `in_${placeName(place)}`]);
       }),
-      ...owned(shape).flatMap((m) => {
+      range(shape.own).map((m) => {
         const weight = ownName(shape, `w${tap}`, m);
         const sum = sumName(shape, result, m);
         return [
-          ...once(weight, () => {
+          once(weight, () => {
             const at = `${ownName(shape, "taps", m)} + ${tap}u * ${filterStrides[run]}`;
             if (filter.staged) return widened(`tile[${at}][lane]`);
             if (!summed || filter.vector) {
@@ -296,17 +269,16 @@ function productText(
                 : loaded;
             }
             const { step } = groupedChannels(text);
-            return `vec4f(${
-              [0, 1, 2, 3].map((i) => taps.load(`${at} + ${i}u * ${step}`)).join(", ")
-            })`;
+            const four = range(4).map((i) => taps.load(`${at} + ${i}u * ${step}`));
+            return `vec4f(${four.join(", ")})`;
           }),
-          ...(summed
+          summed
             ? [..."xyzw"].map((i) => `  ${sum} = fma(${value}.${i}, ${weight}.${i}, ${sum});`)
-            : [`  ${sum} = fma(${value}, ${weight}, ${sum});`]),
+            : `  ${sum} = fma(${value}, ${weight}, ${sum});`,
         ];
       }),
     ];
-  });
+  }));
 }
 
 /** WGSL of where a thread's results lie, but for their channel and their place in the run. */
@@ -320,33 +292,22 @@ function targetText({ shape, module, others, to }: DepthwiseText): string {
   ].join(" + ");
 }
 
-/** Sums that go through workgroup memory together, and those before them. */
-export interface SharedSums {
-  readonly first: number;
-  /** WGSL of a thread's sums. */
-  readonly sums: readonly string[];
-}
-
-/** The sums of threads that share a run, in parts that workgroup memory holds; none where threads have runs of their own. */
-export function sharedSums(shape: DepthwiseShape): SharedSums[] {
+/**
+ * The sums of threads that share a run, in parts that workgroup memory holds, each with how many are before it; none where threads have
+ * runs of their own.
+ */
+export function sharedSums(shape: DepthwiseShape): { first: number; sums: string[] }[] {
   const { results, threads, sharing } = shape;
   if (sharing === 1) return [];
-  const all = range(results).map((q) => owned(shape).map((m) => sumName(shape, q, m))).flat();
+  const all = range(results).flatMap((q) => range(shape.own).map((m) => sumName(shape, q, m)));
   const parts = Math.ceil(all.length / Math.floor(WORKGROUP_BYTES / 4 / (threads + 1)));
   const each = Math.ceil(all.length / parts);
-  return range(parts).map((i) => ({
-    first: i * each,
-    sums: all.slice(i * each, (i + 1) * each),
-  }));
+  return range(parts).map((i) => ({ first: i * each, sums: all.slice(i * each, (i + 1) * each) }));
 }
 
 /** Stores WGSL's `value`, the sum named `which` of those of a run, if its place exists. */
-export function sharedStoreText(
-  text: DepthwiseText,
-  result: TensorAccess,
-  steps: readonly EpilogueStep[],
-): string[] {
-  const { shape: { run, results, own }, sized, to } = text;
+export function sharedStoreText(text: DepthwiseText): string {
+  const { shape: { run, results, own }, sized, to, result, steps } = text;
   const value = applyEpilogue(steps, "value", {
     width: 1,
     side: "rows",
@@ -354,33 +315,28 @@ export function sharedStoreText(
     column: "0u",
     offset: "offset",
   });
-  return [
-    `let along = block * ${results}u + which / ${own}u;`,
-    `let result_channel = channel * ${own}u + which % ${own}u;`,
-    `if (along < ${sized.places[run]}) {`,
-    `  let offset = ${targetText(text)} + result_channel * ${to.channel} + along * ${
-      to.axes[run]
-    };`,
-    `  ${result.store("offset", value)}`,
-    "}",
-  ];
+  const far = `result_channel * ${to.channel} + along * ${to.axes[run]}`;
+  return lines(
+    `    let along = block * ${results}u + which / ${own}u;`,
+    `    let result_channel = channel * ${own}u + which % ${own}u;`,
+    `    if (along < ${sized.places[run]}) {`,
+    `      let offset = ${targetText(text)} + ${far};`,
+    `      ${result.store("offset", value)}`,
+    "    }",
+  );
 }
 
 /** Stores the run's results that exist, each after the epilogue's steps. */
-export function storeText(
-  text: DepthwiseText,
-  result: TensorAccess,
-  steps: readonly EpilogueStep[],
-): string {
-  const { shape, sized, to } = text;
-  const { run, results, vector } = shape;
+export function storeText(text: DepthwiseText): string {
+  const { shape, sized, to, result, steps } = text;
+  const { run, results, vector, own } = shape;
   const width = resultWidth(shape);
   // A thread's channels leave as one vector where a load brings the source's.
   const vectorOfOwn = vector === "sources" && width === 4;
   const store = (q: number, m: number) => {
     const channel = resultChannel(shape, m);
     const sum = vectorOfOwn
-      ? `vec4f(${owned(shape).map((one) => sumName(shape, q, one)).join(", ")})`
+      ? `vec4f(${range(own).map((one) => sumName(shape, q, one)).join(", ")})`
       : sumName(shape, q, m);
     const value = applyEpilogue(steps, sum, {
       width,
@@ -395,12 +351,14 @@ export function storeText(
       `    let offset = ${ownName(shape, "target_place", m)} + (${along}) * ${to.axes[run]};`,
       `    ${result.store("offset", value)}`,
       "  }",
-    ].join("\n");
+    ];
   };
-  return (vectorOfOwn ? [0] : owned(shape)).flatMap((m) => [
-    `  let ${ownName(shape, "target_place", m)} = ${targetText(text)} + ${
-      vectorOfOwn ? "channel" : resultChannel(shape, m)
-    } * ${to.channel};`,
-    ...range(results).map((q) => store(q, m)),
-  ]).join("\n");
+  return lines(
+    range(vectorOfOwn ? 1 : own).map((m) => [
+      `  let ${ownName(shape, "target_place", m)} = ${targetText(text)} + ${
+        vectorOfOwn ? "channel" : resultChannel(shape, m)
+      } * ${to.channel};`,
+      range(results).map((q) => store(q, m)),
+    ]),
+  );
 }

@@ -1,8 +1,9 @@
 /** Shapes of kernels where few channels meet, and what follows from them. */
-import { range } from "../lists.ts";
+import { product, range } from "../lists.ts";
 import type { Elements } from "../../elements/elements.ts";
 import { type Axis, type axisSizes, gcd } from "../axes.ts";
-import type { ModuleBuilder, SizeMode } from "../module.ts";
+import type { EpilogueStep } from "../epilogue.ts";
+import type { ModuleBuilder, SizeMode, TensorAccess } from "../module.ts";
 
 /** Strides of a tensor in memory, in vectors. */
 export interface DepthwiseStrides {
@@ -164,10 +165,10 @@ type Rounds = Pick<
 export function depthwiseRounds(
   shape: Rounds,
 ): { readonly sources: number; readonly hits: number; readonly products: number } {
-  const { op, axes, run, own } = shape;
+  const { op, axes, own } = shape;
   return {
     sources: Math.ceil(sourcesOf(shape) / shape.sharing),
-    hits: axes.reduce((all, axis, d) => d === run ? all : all * tapHits(axis, op), 1),
+    hits: product(otherAxes(shape).map((d) => tapHits(axes[d]!, op))),
     products: runProducts(shape).length * own * sourceWidth(shape),
   };
 }
@@ -184,11 +185,8 @@ export function sourcesOf(
 export function loopTurns(shape: Rounds & Pick<DepthwiseShape, "loop">): number {
   const { sources, hits } = depthwiseRounds(shape);
   const { loop } = shape;
-  return loop.over === "nothing"
-    ? 1
-    : loop.over === "rounds"
-    ? sources * hits
-    : sources / loop.together;
+  if (loop.over === "nothing") return 1;
+  return loop.over === "rounds" ? sources * hits : sources / loop.together;
 }
 
 /** The number below `modulus` whose product with `value` leaves 1, by Euclid; the two share no factor. */
@@ -213,36 +211,25 @@ export function runProducts(
   { op, axes, run, results }: Pick<DepthwiseShape, "op" | "axes" | "run" | "results">,
 ): RunProduct[] {
   const { stride, dilation, padding, taps } = axes[run]!;
-  const all: RunProduct[] = [];
-  for (let result = 0; result < results; result++) {
-    for (let tap = 0; tap < taps; tap++) {
-      if (op === "fwd") {
-        all.push({ place: result * stride + tap * dilation, result, tap });
-        continue;
-      }
-      const far = result + padding % stride - tap * dilation;
-      if (far % stride === 0) all.push({ place: far / stride, result, tap });
-    }
-  }
-  return all.sort((a, b) => a.place - b.place || a.tap - b.tap);
+  const place = (result: number, tap: number) =>
+    op === "fwd"
+      ? result * stride + tap * dilation
+      : (result + padding % stride - tap * dilation) / stride;
+  return range(results)
+    .flatMap((result) => range(taps).map((tap) => ({ place: place(result, tap), result, tap })))
+    .filter(({ place }) => Number.isInteger(place))
+    .sort((a, b) => a.place - b.place || a.tap - b.tap);
 }
 
 /** Every tap of the other axes (of backward-data every hit), of every channel that a result sums. */
 export function roundIndices(others: readonly number[], hits: readonly number[], sums: number) {
-  let all: { hit: string[]; which: string }[] = range(sums).map((which) => ({
-    hit: [],
-    which: `${which}u`,
-  }));
-  for (const d of others) {
-    all = all.flatMap(({ hit, which }) =>
-      range(hits[d]!).map((i) => {
-        const next = [...hit];
-        next[d] = `${i}u`;
-        return { hit: next, which };
-      })
-    );
-  }
-  return all;
+  return others.reduce(
+    (all, d) =>
+      all.flatMap(({ hit, which }) =>
+        range(hits[d]!).map((i) => ({ hit: Object.assign([...hit], { [d]: `${i}u` }), which }))
+      ),
+    range(sums).map((which) => ({ hit: [] as string[], which: `${which}u` })),
+  );
 }
 
 /** What the text of a kernel is made of: its module, its sizes and strides as WGSL, and what follows from its shape. */
@@ -256,6 +243,11 @@ export interface DepthwiseText {
   readonly to: ReturnType<typeof strideSizes>;
   readonly filterStrides: readonly string[];
   readonly products: readonly RunProduct[];
+  readonly source: TensorAccess;
+  readonly taps: TensorAccess;
+  readonly result: TensorAccess;
+  /** What follows the sums. */
+  readonly steps: readonly EpilogueStep[];
   /** Source channels, or vectors of them, that a result sums. */
   readonly sources: number;
 }
@@ -267,8 +259,8 @@ export function runCount({ axes, run, results }: DepthwiseShape): number {
 
 /** Threads of places and segments (and of channels, where there are no lanes). */
 export function placeThreads(shape: DepthwiseShape): number {
-  const { axes, run, vector, images, lanes, segments } = shape;
-  const places = axes.reduce((all, { places }, d) => d === run ? all : all * places, 1);
+  const { axes, vector, images, lanes, segments } = shape;
+  const places = product(otherAxes(shape).map((d) => axes[d]!.places));
   return places * runCount(shape) * Math.ceil(images / imageWidth({ vector })) * segments *
     (lanes === 0 ? channelVectors(shape) : 1);
 }
