@@ -1,4 +1,4 @@
-import { range } from "../lists.ts";
+import { lines, range } from "../lists.ts";
 import type { StepLoader } from "../loop/step_loop.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import {
@@ -34,41 +34,40 @@ export function correlationLoader(
   );
   const [rows, columns] = patchSize(transform);
   const firstName = at.side === "a" ? "first_row" : "first_column";
-  const begin = [
-    ...schedule.places.flatMap((place, slot) => [
-      `  let ${p}place${slot} = ${vector === 1 ? place : `(${place}) * ${vector}u`};`,
-      `  let ${p}base${slot} = ${
-        lie.base(
-          vector === 1
-            ? `${firstName} + ${p}place${slot}`
-            : `(${firstName} + ${p}place${slot}) / ${vector}u`,
-        )
-      };`,
-    ]),
-    ...schedule.depths.map((depth, slot) => `  let ${p}depth${slot} = ${depth};`),
-  ].join("\n");
+  const begin = lines(
+    schedule.places.map((place, slot) => {
+      const first = `${firstName} + ${p}place${slot}`;
+      return [
+        `  let ${p}place${slot} = ${vector === 1 ? place : `(${place}) * ${vector}u`};`,
+        `  let ${p}base${slot} = ${lie.base(vector === 1 ? first : `(${first}) / ${vector}u`)};`,
+      ];
+    }),
+    schedule.depths.map((depth, slot) => `  let ${p}depth${slot} = ${depth};`),
+  );
   const zero = vector === 1 ? "0.0f" : "vec4f()";
   const name = (item: number, i: number, j: number) => `${p}x${item}_${i * columns + j}`;
   const read = range(rows).filter((i) => readsRow(transform, i));
   const each = <T>(text: (i: number, j: number) => T) =>
     read.flatMap((i) => range(columns).map((j) => text(i, j)));
-  const registers = schedule.items.flatMap((_, item) => [
-    ...each((i, j) => `  var ${name(item, i, j)} = ${zero};`),
+  const registers = lines(schedule.items.map((_, item) => [
+    each((i, j) => `  var ${name(item, i, j)} = ${zero};`),
     `  var ${p}c${item} = 0u;`,
-    ...(lie.rows === undefined ? [] : [`  var ${p}l${item} = 0u;`]),
-  ]).join("\n");
-  const fetch = [
-    ...lie.depths(range(schedule.depths.length)),
-    ...schedule.items.flatMap(({ placeSlot, depthSlot }, item) => [
+    lie.rows && `  var ${p}l${item} = 0u;`,
+  ]));
+  const fetch = lines(
+    "    {",
+    lie.depths(range(schedule.depths.length)),
+    schedule.items.map(({ placeSlot, depthSlot }, item) => [
       `${p}c${item} = ${p}first${depthSlot};`,
-      ...(lie.rows === undefined ? [] : [`${p}l${item} = ${p}line${depthSlot};`]),
-      ...each((i, j) => {
+      lie.rows && `${p}l${item} = ${p}line${depthSlot};`,
+      each((i, j) => {
         const row = lie.rows === undefined ? "" : ` + ${i}u * ${lie.rows.step}`;
         const at = `${p}base${placeSlot} + ${p}far${depthSlot}${row} + ${j}u * ${lie.step}`;
         return `${name(item, i, j)} = ${tensor.load(at)};`;
       }),
     ]),
-  ].map((line) => `      ${line}`).join("\n");
+    "    }",
+  );
   const { edge } = lie;
   const mask = (item: number, i: number, j: number) => {
     const row = lie.rows === undefined ? "" : ` && ${p}l${item} + ${i}u < ${lie.rows.size}`;
@@ -85,7 +84,7 @@ export function correlationLoader(
   const apart = lie.together && inside.every(({ last }) => last >= 0);
   const edges = [
     `    if (${inside.map(({ at, last }) => `${p}${at} > ${last}u`).join(" || ")}) {`,
-    ...schedule.items.flatMap((_, item) =>
+    schedule.items.map((_, item) =>
       each((i, j) => `      ${name(item, i, j)} = ${mask(item, i, j)};`)
     ),
     "    }",
@@ -97,10 +96,10 @@ export function correlationLoader(
     // One operand's steps are the other's.
     ...(lie.state && (at.side === "a" ? lie.state : { begin: "", advance: "" })),
     registers,
-    fetch: `    {\n${fetch}\n    }`,
+    fetch,
     store: apart
-      ? [...edges, storeItems(schedule, transform, at, () => [], name, vector)].join("\n")
-      : storeItems(schedule, transform, at, masks, masked, vector),
+      ? lines(edges, storeItems(schedule, transform, at, vector, () => [], name))
+      : storeItems(schedule, transform, at, vector, masks, masked),
   };
 }
 

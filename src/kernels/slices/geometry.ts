@@ -1,4 +1,5 @@
-import type { Axis } from "../axes.ts";
+import type { Axis, Digit } from "../axes.ts";
+import { product } from "../lists.ts";
 
 /** An axis that is not tiled: its taps are part of the depth. Its padding may be negative: backward-data of a wide one. */
 export interface OuterAxis extends Axis {
@@ -40,8 +41,6 @@ export interface SliceGeometry {
   readonly tiled: readonly TiledAxis[];
 }
 
-const product = (values: readonly number[]) => values.reduce((all, one) => all * one, 1);
-
 /** Tiles of all images. */
 export function tileCount({ batch, outer, tiled }: SliceGeometry): number {
   return batch * product(outer.map(({ places }) => places)) *
@@ -56,4 +55,22 @@ export function tapCount({ outer, tiled }: Pick<SliceGeometry, "outer" | "tiled"
 /** Channels in the depth order: whole steps. */
 export function paddedChannels(channels: number, depth: number): number {
   return Math.ceil(channels / depth) * depth;
+}
+
+/** The digits of a tile's index, by names of what they are. */
+export function tileDigits(
+  { batch, batchInner, outer, tiled }: SliceGeometry,
+  size: (name: string, value: number) => string,
+  names: { readonly tile: string; readonly outer: string; readonly image: string },
+): Digit[] {
+  const spatial = [
+    ...tiled.map(({ tiles }, d) => ({ name: `${names.tile}${d}`, radix: size(`tiles${d}`, tiles) }))
+      .reverse(),
+    ...outer.map(({ places }, d) => ({
+      name: `${names.outer}${d}`,
+      radix: size(`places${d}`, places),
+    })).reverse(),
+  ];
+  const image = { name: names.image, radix: size("batch", batch) };
+  return batchInner ? [image, ...spatial] : [...spatial, image];
 }

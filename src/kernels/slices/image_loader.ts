@@ -1,4 +1,4 @@
-import { range } from "../lists.ts";
+import { type Lines, lines, range } from "../lists.ts";
 import { type Scalar, typeName } from "../../elements/scalar.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { digitsText } from "../axes.ts";
@@ -8,6 +8,7 @@ import {
   tapCount,
   tileCount,
   type TiledAxis,
+  tileDigits,
 } from "./geometry.ts";
 import type { StepLoader } from "../loop/step_loop.ts";
 import { patchSize, type PatchTransform, transformText } from "./patch.ts";
@@ -72,38 +73,29 @@ export function imageLoader(
   // Of one piece of taps a patch stays at its place: what of it may lie outside is known, and whether it does before the loop.
   const still = module.mode === "constant" && tiled.every(({ chunks }) => chunks === 1);
   const leaves = (d: number, i: number) => !still || mayLeave(tiled[d]!, i);
-  const digits = (slot: number) => {
-    const spatial = [
-      ...tiled.map((axis, d) => ({
-        name: `${p}tile${slot}_${d}`,
-        radix: size(`tiles${d}`, axis.tiles),
-      }))
-        .reverse(),
-      ...outer.map((axis, d) => ({
-        name: `${p}outer${slot}_${d}`,
-        radix: size(`places${d}`, axis.places),
-      })).reverse(),
-    ];
-    const image = { name: `${p}image${slot}`, radix: size("batch", geometry.batch) };
-    return geometry.batchInner ? [image, ...spatial] : [...spatial, image];
-  };
+  const digits = (slot: number) =>
+    tileDigits(geometry, size, {
+      tile: `${p}tile${slot}_`,
+      outer: `${p}outer${slot}_`,
+      image: `${p}image${slot}`,
+    });
   const sizes = tiled.map((axis, d) => size(`tiled_size${d}`, axis.size));
   const each = <T>(text: (i: number, j: number) => T) =>
     range(patchRows).map((i) => range(patchColumns).map((j) => text(i, j))).flat();
-  const begin = [
-    ...schedule.places.flatMap((place, slot) => [
+  const begin = lines(
+    schedule.places.map((place, slot) => [
       `  let ${p}place${slot} = ${vector === 1 ? place : `(${place}) * ${vector}u`};`,
       `  let ${p}unit${slot} = ${firstName} + ${
         at.spread ? spreadPlace(`${p}place${slot}`, at.extent) : `${p}place${slot}`
       };`,
       digitsText(`${p}unit${slot}`, `${p}rest${slot}_`, digits(slot)),
       // Where the patch begins; "negative" coordinates wrap around and fail every comparison.
-      ...outer.map((axis, d) =>
+      outer.map((axis, d) =>
         `  let ${p}from${slot}_${d} = ${p}outer${slot}_${d} * ${
           size(`stride${d}`, axis.stride)
         } - ${size(`padding${d}`, axis.padding >>> 0)};`
       ),
-      ...tiled.map((axis, d) => {
+      tiled.map((axis, d) => {
         const begin = `${p}tile${slot}_${d} * ${axis.n}u + ${size(`first${d}`, axis.first)}`;
         const start = `${begin} - ${size(`tiled_padding${d}`, axis.padding >>> 0)}`;
         // Results beyond the last tile are stored nowhere, whatever they are made of.
@@ -112,13 +104,12 @@ export function imageLoader(
           : start;
         return `  let ${p}at${slot}_${d} = ${whole};`;
       }),
-      ...(still
-        ? tiled.flatMap((axis, d) =>
-          range(patchOf(d)).filter((i) => leaves(d, i)).map((i) =>
-            `  let ${p}in${slot}_${d}_${i} = ${p}at${slot}_${d} + ${i}u < ${axis.size}u;`
-          )
+      still &&
+      tiled.map((axis, d) =>
+        range(patchOf(d)).filter((i) => leaves(d, i)).map((i) =>
+          `  let ${p}in${slot}_${d}_${i} = ${p}at${slot}_${d} + ${i}u < ${axis.size}u;`
         )
-        : []),
+      ),
       `  let ${p}base${slot} = ${
         [
           `group * ${stride("group_stride", geometry.channels * geometry.sourceChannelStride)}`,
@@ -134,18 +125,18 @@ export function imageLoader(
         ].join(" + ")
       };`,
     ]),
-    ...schedule.depths.map((depth, slot) => `  let ${p}depth${slot} = ${depth};`),
-  ].join("\n");
+    schedule.depths.map((depth, slot) => `  let ${p}depth${slot} = ${depth};`),
+  );
   const name = (item: number, i: number, j: number) => `${p}x${item}_${i}_${j}`;
   // What is loaded is masked when it is stored: a mask at the load would wait for it before the products.
   const coordinates = range(tiled.length);
   const whole = !masked && outer.length === 0;
-  const registers = schedule.items.flatMap((_, item) => [
-    ...each((i, j) => `  var ${name(item, i, j)} = ${zero};`),
-    ...(still
-      ? whole ? [] : [`  var ${p}keep${item} = false;`]
-      : coordinates.map((d) => `  var ${p}c${item}_${d} = 0u;`)),
-  ]).join("\n");
+  const registers = lines(schedule.items.map((_, item) => [
+    each((i, j) => `  var ${name(item, i, j)} = ${zero};`),
+    still
+      ? !whole && `  var ${p}keep${item} = false;`
+      : coordinates.map((d) => `  var ${p}c${item}_${d} = 0u;`),
+  ]));
   const taps = size("taps", tapCount(geometry));
   const tapDigits = [
     ...tiled.map((axis, d) => ({ name: `chunk${d}`, radix: `${axis.chunks}u` })).reverse(),
@@ -153,7 +144,8 @@ export function imageLoader(
   ];
   const columnsAxis = tiled.length - 1;
   const step = (d: number) => stride(`tiled_source${d}`, tiled[d]!.sourceStride);
-  const fetch = [
+  const fetch = lines(
+    "    {",
     `    let tap = at / ${blocks};`,
     `    let block = at % ${blocks};`,
     digitsText("tap", "tap_rest", tapDigits, "    "),
@@ -169,18 +161,13 @@ export function imageLoader(
         ),
       ].join(" + ")
     };`,
-    ...schedule.items.flatMap(({ placeSlot, depthSlot }, item) => {
-      const channel = [
+    schedule.items.map(({ placeSlot, depthSlot }, item) => {
+      const channel = () =>
+        `block * ${at.depth}u + ${p}depth${depthSlot} < ${size("channels", geometry.channels)}`;
+      const inside = [
         // What is fetched beyond the last step is not used.
         ...(still ? [] : [`tap < ${taps}`]),
-        ...(masked
-          ? [
-            `block * ${at.depth}u + ${p}depth${depthSlot} < ${size("channels", geometry.channels)}`,
-          ]
-          : []),
-      ];
-      const inside = [
-        ...channel,
+        ...(masked ? [channel()] : []),
         ...outer.map((axis, d) =>
           `${p}from${placeSlot}_${d} + tap${d} * ${size(`dilation${d}`, axis.dilation)} < ${
             size(`size${d}`, axis.size)
@@ -193,20 +180,20 @@ export function imageLoader(
         `      let x_base = ${p}base${placeSlot} + far + ${p}depth${depthSlot} * ${
           stride("channel_stride", geometry.sourceChannelStride)
         };`,
-        ...(still ? whole ? [] : [`      ${p}keep${item} = ${inside};`] : [
+        still ? !whole && `      ${p}keep${item} = ${inside};` : [
           `      ${p}c${item}_0 = select(${OUTSIDE}, ${coordinate(0)}, ${inside});`,
-          ...coordinates.slice(1).map((d) => `      ${p}c${item}_${d} = ${coordinate(d)};`),
-        ]),
-        ...each((i, j) => {
+          coordinates.slice(1).map((d) => `      ${p}c${item}_${d} = ${coordinate(d)};`),
+        ],
+        each((i, j) => {
           const row = tiled.length > 1 ? ` + ${i}u * ${step(0)}` : "";
-          return `      ${name(item, i, j)} = ${
-            source.load(`x_base${row} + ${j}u * ${step(columnsAxis)}`)
-          };`;
+          const value = source.load(`x_base${row} + ${j}u * ${step(columnsAxis)}`);
+          return `      ${name(item, i, j)} = ${value};`;
         }),
         `    }`,
       ];
     }),
-  ].join("\n");
+    "    }",
+  );
   const kept = (item: number) => {
     const slot = schedule.items[item]!.placeSlot;
     return each((i, j) => {
@@ -215,42 +202,36 @@ export function imageLoader(
         ...(tiled.length > 1 && leaves(0, i) ? [`${p}in${slot}_0_${i}`] : []),
         ...(leaves(columnsAxis, j) ? [`${p}in${slot}_${columnsAxis}_${j}`] : []),
       ];
-      const value = inside.reduce(
-        (value, one) => `select(${zero}, ${value}, ${one})`,
-        name(item, i, j),
-      );
-      return `let ${p}m${item}_${i}_${j} = ${value};`;
+      const masked = (value: string, one: string) => `select(${zero}, ${value}, ${one})`;
+      return `let ${p}m${item}_${i}_${j} = ${inside.reduce(masked, name(item, i, j))};`;
     });
   };
   const mask = (item: number) => {
     if (still) return kept(item);
     const row = (i: number) => tiled.length > 1 ? `${p}v${item}_${i}` : `${p}c${item}_0`;
+    const [rows, columns] = [sizes[0], sizes[columnsAxis]];
     return [
-      ...(tiled.length > 1
-        ? range(patchRows).map((i) =>
-          `let ${row(i)} = select(${OUTSIDE}, ${p}c${item}_1, ${p}c${item}_0 + ${i}u < ${
-            sizes[0]
-          });`
-        )
-        : []),
-      ...each((i, j) =>
-        `let ${p}m${item}_${i}_${j} = select(${zero}, ${name(item, i, j)}, ${row(i)} + ${j}u < ${
-          sizes[columnsAxis]
-        });`
+      tiled.length > 1 &&
+      range(patchRows).map((i) =>
+        `let ${row(i)} = select(${OUTSIDE}, ${p}c${item}_1, ${p}c${item}_0 + ${i}u < ${rows});`
       ),
+      each((i, j) => {
+        const inside = `${row(i)} + ${j}u < ${columns}`;
+        return `let ${p}m${item}_${i}_${j} = select(${zero}, ${name(item, i, j)}, ${inside});`;
+      }),
     ];
   };
   return {
     places: begin,
     registers,
-    fetch: `    {\n${fetch}\n    }`,
+    fetch,
     store: storeItems(
       schedule,
       transform,
       at,
+      vector,
       mask,
       (item, i, j) => `${p}m${item}_${i}_${j}`,
-      vector,
     ),
   };
 }
@@ -264,19 +245,19 @@ function mayLeave({ first, padding, tiles, n, size }: TiledAxis, i: number): boo
 /**
  * Transforms every item's patch and stores its slices.
  *
- * @param prepare Statements before an item's transform.
  * @param width Patches of an item: four lie side by side in the tile.
+ * @param prepare Statements before an item's transform.
  */
 export function storeItems(
   schedule: ItemSchedule,
   transform: PatchTransform,
   at: OperandPlace,
-  prepare: (item: number) => readonly string[],
-  name: (item: number, i: number, j: number) => string,
   width: 1 | 4,
+  prepare: (item: number) => Lines,
+  name: (item: number, i: number, j: number) => string,
 ): string {
   const p = `${at.side}_`;
-  const text = schedule.items.map(({ placeSlot, depthSlot }, item) => {
+  const items = schedule.items.map(({ placeSlot, depthSlot }, item) => {
     const [place, depth] = [`${p}place${placeSlot}`, `${p}depth${depthSlot}`];
     const vector = `${at.tile.row(depth)}${at.tile.stored(at.side, `${place} / 4u`, depth)}`;
     const { statements, outputs } = transformText(
@@ -285,18 +266,15 @@ export function storeItems(
       (i, j) => name(item, i, j),
       width === 1 ? "f32" : "vec4f",
     );
+    const value = (text: string) =>
+      at.scalar === "f32" ? text : `${typeName(at.scalar, width)}(${text})`;
     const element = width === 1 ? `[${place} % 4u]` : "";
     return [
-      ...prepare(item),
-      ...statements,
-      ...outputs.map((value, slice) =>
-        `${at.tile.slice(slice)}${vector}${element} = ${
-          at.scalar === "f32" ? value : `${typeName(at.scalar, width)}(${value})`
-        };`
-      ),
-    ].map((line) => `      ${line}`).join("\n");
-  }).join("\n");
-  return schedule.active === undefined
-    ? `    {\n${text}\n    }`
-    : `    if (t < ${schedule.active}u) {\n${text}\n    }`;
+      prepare(item),
+      statements,
+      outputs.map((text, slice) => `${at.tile.slice(slice)}${vector}${element} = ${value(text)};`),
+    ];
+  });
+  const { active } = schedule;
+  return lines(active === undefined ? "    {" : `    if (t < ${active}u) {`, items, "    }");
 }

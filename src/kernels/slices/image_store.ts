@@ -1,7 +1,8 @@
 import { applyEpilogue, type EpilogueStep } from "../epilogue.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { digitsText } from "../axes.ts";
-import { type SliceGeometry, tileCount, type TiledAxis } from "./geometry.ts";
+import { lines, range } from "../lists.ts";
+import { type SliceGeometry, tileCount, type TiledAxis, tileDigits } from "./geometry.ts";
 import type { SliceStore } from "./exchange.ts";
 
 /**
@@ -25,24 +26,49 @@ export function imageStore(
   const size = (name: string, value: number) => module.size(`image_${name}`, value);
   const tiles = size("tiles", tileCount(geometry));
   const targets = size("targets", geometry.targets);
-  const spatial = [
-    ...tiled.map((axis, d) => ({ name: `tile${d}`, radix: size(`tiles${d}`, axis.tiles) }))
-      .reverse(),
-    ...outer.map((axis, d) => ({
-      name: `outer${d}`,
-      radix: size(`places${d}`, axis.places),
-    })).reverse(),
-  ];
-  const image = { name: "image", radix: size("batch", geometry.batch) };
-  const digits = geometry.batchInner ? [image, ...spatial] : [...spatial, image];
+  const digits = tileDigits(geometry, size, { tile: "tile", outer: "outer", image: "image" });
   const channelStride = size("target_channel_stride", geometry.targetChannelStride);
   const vector = target.vector === 4;
+  const last = tiled.length - 1;
+  const [rows, columns] = last > 0 ? [tiled[0], tiled[1]!] : [undefined, tiled[0]!];
   /** Whether result `i` of some tile lies beyond the last place. */
   const mayExceed = ({ first, tiles, n, places }: TiledAxis, i: number) =>
     module.mode === "uniform" || first + (tiles - 1) * n + i >= places;
+  /** Stores result (i, j) of a tile, which is `sum`. */
+  const resultText = (tile: string, channel: string, sum: string, i: number, j: number) => {
+    const place = `to${last} + ${j}u`;
+    const within = `${place} < ${size(`tiled_places${last}`, columns.places)}`;
+    const inside = [
+      ...(rows !== undefined && mayExceed(rows, i)
+        ? [`to0 + ${i}u < ${size("tiled_places0", rows.places)}`]
+        : []),
+      ...(mayExceed(columns, j) ? [within] : []),
+    ].join(" && ");
+    const down = rows === undefined
+      ? ""
+      : ` + (to0 + ${i}u) * ${size("tiled_target0", rows.targetStride)}`;
+    const offset = `base${down} + (${place}) * ${
+      size(`tiled_target${last}`, columns.targetStride)
+    }`;
+    const [row, column] = channels === "rows" ? [channel, tile] : [tile, channel];
+    const at = { width: vector ? 4 : 1, side: "columns", row, column, offset: "to" } as const;
+    const finished = (text: string) => applyEpilogue(steps, text, at);
+    return [
+      inside === "" ? "        {" : `        if (${inside}) {`,
+      `          let to = ${vector ? `(${offset}) / 4u` : offset};`,
+      parts && [
+        `          var sum = ${sum};`,
+        `          if (again) { sum += ${target.load("to")}; }`,
+        steps.length > 0 &&
+        `          if (next_step >= end_step) { sum = ${finished("sum")}; }`,
+      ],
+      `          ${target.store("to", parts ? "sum" : finished(sum))}`,
+      "        }",
+    ];
+  };
   /** Results of one tile (and four images or channels of it, in a vector), given its index and channel. */
-  const tileText = (tile: string, channel: string, value: (i: number) => string) => {
-    const lines = [
+  const tileText = (tile: string, channel: string, value: (i: number) => string) =>
+    lines(
       digitsText(tile, "rest", digits, "        "),
       `        let base = ${
         [
@@ -51,88 +77,42 @@ export function imageStore(
           ...outer.map((axis, d) => `outer${d} * ${size(`target${d}`, axis.targetStride)}`),
         ].join(" + ")
       };`,
-      ...tiled.map((axis, d) =>
+      tiled.map((axis, d) =>
         `        let to${d} = tile${d} * ${axis.n}u + ${size(`first${d}`, axis.first)};`
       ),
+      range(rows?.n ?? 1).map((i) =>
+        range(columns.n).map((j) => resultText(tile, channel, value(i * columns.n + j), i, j))
+      ),
+    );
+  const [rowCount, columnCount] = channels === "columns" ? [tiles, targets] : [targets, tiles];
+  /** A store of a column, or of four at once. */
+  const columnText = (column: string, part: string, own = column) => {
+    const [tile, channel] = channels === "columns" ? ["row", column] : [column, "row"];
+    return [
+      `      if (${own} < ${columnCount}) {`,
+      tileText(tile, channel, (i) => `out${i}${part}`),
+      "      }",
     ];
-    const [rows, columns] = tiled.length > 1 ? [tiled[0], tiled[1]!] : [undefined, tiled[0]!];
-    for (let i = 0; i < (rows?.n ?? 1); i++) {
-      for (let j = 0; j < columns.n; j++) {
-        const d = tiled.length - 1;
-        const place = `to${d} + ${j}u`;
-        const within = `${place} < ${size(`tiled_places${d}`, columns.places)}`;
-        const inside = [
-          ...(rows !== undefined && mayExceed(rows, i)
-            ? [`to0 + ${i}u < ${size("tiled_places0", rows.places)}`]
-            : []),
-          ...(mayExceed(columns, j) ? [within] : []),
-        ].join(" && ");
-        const offset = [
-          "base",
-          ...(rows === undefined
-            ? []
-            : [`(to0 + ${i}u) * ${size("tiled_target0", rows.targetStride)}`]),
-          `(${place}) * ${size(`tiled_target${d}`, columns.targetStride)}`,
-        ].join(" + ");
-        const finished = (text: string) =>
-          applyEpilogue(steps, text, {
-            width: vector ? 4 : 1,
-            side: "columns",
-            row: channels === "rows" ? channel : tile,
-            column: channels === "rows" ? tile : channel,
-            offset: "to",
-          });
-        const sum = value(i * columns.n + j);
-        lines.push(
-          inside === "" ? "        {" : `        if (${inside}) {`,
-          `          let to = ${vector ? `(${offset}) / 4u` : offset};`,
-          ...(parts
-            ? [
-              `          var sum = ${sum};`,
-              `          if (again) { sum += ${target.load("to")}; }`,
-              ...(steps.length === 0
-                ? []
-                : [`          if (next_step >= end_step) { sum = ${finished("sum")}; }`]),
-              `          ${target.store("to", "sum")}`,
-            ]
-            : [`          ${target.store("to", finished(sum))}`]),
-          "        }",
-        );
-      }
-    }
-    return lines.join("\n");
+  };
+  const oneText = (x: number) => {
+    const part = `.${"xyzw"[x]}`;
+    if (channels === "columns") return columnText(`(column + ${x}u)`, part, `column + ${x}u`);
+    return columnText(
+      spread === undefined
+        ? `(column + ${x}u)`
+        : `(first_column + (column - first_column) / 4u + ${x * spread / 4}u)`,
+      part,
+    );
   };
   return {
-    declarations: steps.map(({ declarations }) => declarations).filter((one) => one !== "").join(
-      "\n",
-    ),
-    text(outputs) {
-      const names = outputs.map((value, i) => `      let out${i} = ${value};`).join("\n");
-      const one = (x: number) => `${"xyzw"[x]}`;
-      const columnOf = (x: number) =>
-        spread === undefined
-          ? `(column + ${x}u)`
-          : `(first_column + (column - first_column) / 4u + ${x * spread / 4}u)`;
-      if (channels === "columns") {
-        const body = vector
-          ? `      if (column < ${targets}) {\n${
-            tileText("row", "column", (i) => `out${i}`)
-          }\n      }`
-          : [0, 1, 2, 3].map((x) =>
-            `      if (column + ${x}u < ${targets}) {\n${
-              tileText("row", `(column + ${x}u)`, (i) => `out${i}.${one(x)}`)
-            }\n      }`
-          ).join("\n");
-        return `${names}\n      if (row < ${tiles}) {\n${body}\n      }`;
-      }
-      const body = vector
-        ? `      if (column < ${tiles}) {\n${tileText("column", "row", (i) => `out${i}`)}\n      }`
-        : [0, 1, 2, 3].map((x) =>
-          `      if (${columnOf(x)} < ${tiles}) {\n${
-            tileText(columnOf(x), "row", (i) => `out${i}.${one(x)}`)
-          }\n      }`
-        ).join("\n");
-      return `${names}\n      if (row < ${targets}) {\n${body}\n      }`;
-    },
+    declarations: steps.map(({ declarations }) => declarations).filter((one) => one !== "")
+      .join("\n"),
+    text: (outputs) =>
+      lines(
+        outputs.map((value, i) => `      let out${i} = ${value};`),
+        `      if (row < ${rowCount}) {`,
+        vector ? columnText("column", "") : range(4).map(oneText),
+        "      }",
+      ),
   };
 }
