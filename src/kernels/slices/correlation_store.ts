@@ -1,4 +1,4 @@
-import { range } from "../lists.ts";
+import { lines, range } from "../lists.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { type CorrelationShape, correlationSizes, isTiled } from "./correlation.ts";
 import type { SliceStore } from "./exchange.ts";
@@ -32,11 +32,12 @@ export function correlationStore(
   adding: "never" | "again" | "always",
   early = false,
 ): SliceStore {
-  const size = correlationSizes(module);
-  const { outer, width, n, tiledRows } = shape;
-  const vector = result.vector;
-  const text = (outputs: readonly string[]) => {
-    const lines = outputs.map((value, j) => `      let out${j} = ${value};`);
+  return { declarations: "", text };
+
+  function text(outputs: readonly string[]): string {
+    const size = correlationSizes(module);
+    const { outer, width, n, tiledRows } = shape;
+    const { vector } = result;
     const base = [
       `(group * ${size("gradient_channels", shape.outChannels)} + row) * ${
         size("filter_out", shape.filterOutStride)
@@ -47,31 +48,34 @@ export function correlationStore(
       }),
       `piece * ${size("filter_piece", n * width.filterStride)}`,
     ].join(" + ");
-    lines.push(`      let base = ${base};`);
-    const values = range(n * (tiledRows?.n ?? 1)).map((j) =>
-      (vector === 4 ? [""] : [..."xyzw"].map((part) => `.${part}`)).map((part, x): Value => {
-        const column = vector === 4 ? "column" : `(column + ${x}u)`;
-        const [row, place] = [Math.floor(j / n), j % n];
-        const step = size("filter_width", width.filterStride);
-        const down = tiledRows === undefined
-          ? ""
-          : ` + ${row}u * ${size(`filter_step${outer.length - 1}`, outer.at(-1)!.filterStride)}`;
-        return {
-          out: `out${j}${part}`,
-          there: `there${j}${part}`,
-          offset: `base${down} + ${place}u * ${step} + ${column} * ${
-            size("filter_in", shape.filterInStride)
-          }`,
-          rest: ` + (bucket - 1u) * ${size("filter_elements", elements)}`,
-          inside: [
-            `${column} < ${size("input_channels", shape.inChannels)}`,
-            ...(width.taps % n === 0
-              ? []
-              : [`piece * ${n}u + ${place}u < ${size("width_taps", width.taps)}`]),
-          ].join(" && "),
-        };
-      })
-    ).flat();
+    const valueOf = (j: number, part: string, column: string): Value => {
+      const place = j % n;
+      const down = tiledRows === undefined
+        ? ""
+        : ` + ${Math.floor(j / n)}u * ${
+          size(`filter_step${outer.length - 1}`, outer.at(-1)!.filterStride)
+        }`;
+      const step = size("filter_width", width.filterStride);
+      return {
+        out: `out${j}${part}`,
+        there: `there${j}${part}`,
+        offset: `base${down} + ${place}u * ${step} + ${column} * ${
+          size("filter_in", shape.filterInStride)
+        }`,
+        rest: ` + (bucket - 1u) * ${size("filter_elements", elements)}`,
+        inside: [
+          `${column} < ${size("input_channels", shape.inChannels)}`,
+          ...(width.taps % n === 0
+            ? []
+            : [`piece * ${n}u + ${place}u < ${size("width_taps", width.taps)}`]),
+        ].join(" && "),
+      };
+    };
+    const values = range(n * (tiledRows?.n ?? 1)).flatMap((j) =>
+      vector === 4
+        ? [valueOf(j, "", "column")]
+        : [..."xyzw"].map((part, x) => valueOf(j, `.${part}`, `(column + ${x}u)`))
+    );
     /** A statement for each value in the bucket's tensor, at its place there. */
     const each = (statement: (tensor: TensorAccess, at: string, value: Value) => string) =>
       values.map((value) => {
@@ -83,25 +87,24 @@ export function correlationStore(
           : `if (bucket == 0u) { ${first} } else { ${to(buckets, value.offset + value.rest)} }`;
         return `        if (${value.inside}) { ${body} }`;
       });
-    const loads = adding === "never" || !early ? [] : [
-      ...outputs.map((_, j) => `        var there${j} = vec4f();`),
-      ...(adding === "again" ? ["        if (again) {"] : []),
-      ...each((tensor, at, { there }) => `${there} = ${tensor.load(at)};`),
-      ...(adding === "again" ? ["        }"] : []),
-    ];
     const put = (tensor: TensorAccess, at: string, { out, there }: Value) => {
       const first = tensor.store(at, out);
       if (adding === "never") return first;
       const sum = tensor.store(at, `${early ? there : tensor.load(at)} + ${out}`);
       return early || adding === "always" ? sum : `if (again) { ${sum} } else { ${first} }`;
     };
-    lines.push(
+    return lines(
+      outputs.map((value, j) => `      let out${j} = ${value};`),
+      `      let base = ${base};`,
       `      if (row < ${size("gradient_channels", shape.outChannels)}) {`,
-      ...loads,
-      ...each(put),
+      adding !== "never" && early && [
+        outputs.map((_, j) => `        var there${j} = vec4f();`),
+        adding === "again" && "        if (again) {",
+        each((tensor, at, { there }) => `${there} = ${tensor.load(at)};`),
+        adding === "again" && "        }",
+      ],
+      each(put),
       "      }",
     );
-    return lines.join("\n");
-  };
-  return { declarations: "", text };
+  }
 }

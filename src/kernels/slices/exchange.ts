@@ -1,4 +1,4 @@
-import { range } from "../lists.ts";
+import { lines, range } from "../lists.ts";
 import template from "../../../shaders/exchange.wgsl" with { type: "text" };
 import { eachSum, type SumName } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
@@ -57,18 +57,18 @@ export interface Exchange {
 
 /** Transforms a vector of each slice's sums and stores the results. */
 export function resultsText(
-  { slices }: Pick<SliceSums, "slices">,
+  slices: number,
   output: PatchTransform,
   store: SliceStore,
   sum: (slice: number) => string,
 ): string {
   const columns = output.columns[0]!.length;
   const text = transformText(output, "y", (i, j) => `m${i * columns + j}`, "vec4f");
-  return [
-    ...range(slices).map((slice) => `      let m${slice} = ${sum(slice)};`),
-    ...text.statements,
+  return lines(
+    range(slices).map((slice) => `      let m${slice} = ${sum(slice)};`),
+    text.statements,
     store.text(text.outputs),
-  ].join("\n");
+  );
 }
 
 /** Sums of all slices, which a thread has of each of its results, to that thread's output transforms and stores. */
@@ -80,21 +80,21 @@ export function ownSumsText(
   sumIndex: SumName,
 ): string {
   const grid = sliceThreadGrid(policy, shape);
-  return eachSum(policy, (row, j) =>
-    [
+  return lines(eachSum(policy, (row, j) =>
+    lines(
       "  {",
       "      let of_y = ty;",
       `      let of_row = ${row}u;`,
       rowText(policy),
       `      let column = first_column + (tx + ${j * grid.columns}u) * 4u;`,
       resultsText(
-        shape,
+        shape.slices,
         output,
         store,
         (slice) => `c${sumIndex(slice * policy.threadRows + row, j)}`,
       ),
       "  }",
-    ].join("\n")).join("\n");
+    )));
 }
 
 /** Where sums of f32 go on their way to the output transform, where the tile cannot hold them, or not as its layout has them. */
@@ -128,7 +128,7 @@ export function exchangeText(
     rounds,
     positions,
     threads: sliceThreads(policy) * shape.slices,
-    results: resultsText(shape, output, store, load),
+    results: resultsText(shape.slices, output, store, load),
   });
 }
 
@@ -162,15 +162,15 @@ function byThreads(
       ? `${tile.slice(slice)}${tile.row(line)}${tile.vector(vector)}`
       : `sums[${slice}][${line}][${vector}]`;
   const roundFrom = (first: number): ExchangeRound => ({
-    stores: sums.slice(first, first + round).map((sum, v) =>
-      [
+    stores: lines(
+      sums.slice(first, first + round).map((sum, v) => [
         "    {",
         `      let at = ${v * perSlice}u + u;`,
         `      ${at("slice", `at / ${width}u`, `at % ${width}u`)} = ${sum};`,
         "    }",
-      ].join("\n")
-    ).join("\n"),
-    place: [
+      ]),
+    ),
+    place: lines(
       `      let member = position % ${perSlice}u;`,
       `      let sum = ${first}u + position / ${perSlice}u;`,
       threadPlace(grid, "member", "of_", ["of_lane", "of_warp"]),
@@ -179,7 +179,7 @@ function byThreads(
       `      let column = first_column + (of_x + (sum % ${fragments}u) * ${grid.columns}u) * 4u;`,
       `      let line = position / ${width}u;`,
       `      let vector = position % ${width}u;`,
-    ].join("\n"),
+    ),
   });
   return {
     begin: "",
@@ -196,11 +196,11 @@ function byLines(
   layout: LineLayout,
   sums: readonly string[],
 ): Exchange {
-  const lines = linesOf(policy, layout);
-  const firsts = range(policy.threadRows / lines.rows).map((i) => i * lines.rows);
+  const own = linesOf(policy, layout);
+  const firsts = range(policy.threadRows / own.rows).map((i) => i * own.rows);
   return layout === "reference"
-    ? byRows(shape, policy, lines, sums, firsts)
-    : byPairs(policy, lines, sums, firsts);
+    ? byRows(shape, policy, own, sums, firsts)
+    : byPairs(policy, own, sums, firsts);
 }
 
 /**
@@ -210,7 +210,7 @@ function byLines(
 function byRows(
   shape: SliceSums,
   policy: SlicePolicy,
-  { rows, lines, pairs, width: lineWidth, stride }: SumLines,
+  { rows, lines: count, pairs, width: lineWidth, stride }: SumLines,
   sums: readonly string[],
   firsts: readonly number[],
 ): Exchange {
@@ -219,17 +219,17 @@ function byRows(
   const tile = sliceTile(policy, shape);
   const element = `${tile.row(`at / ${width}u`)}${tile.vector(`at % ${width}u`)}`;
   const round = (first: number, half: number): ExchangeRound => ({
-    stores: [
+    stores: lines(
       `    if (ty % 2u == ${half}u) {`,
-      ...eachOf(policy, rows, (row, j) => [
+      eachOf(policy, rows, (row, j) => [
         "      {",
         `        let at = (${row * pairs}u + ty / 2u) * ${stride}u + tx + ${j * columns}u;`,
         `        ${tile.slice("slice")}${element} = ${sumAt(policy, sums, first + row, j)};`,
         "      }",
       ]),
       "    }",
-    ].join("\n"),
-    place: [
+    ),
+    place: lines(
       `      let place = position % ${lineWidth}u;`,
       `      let line = position / ${lineWidth}u;`,
       `      let at = line * ${stride}u + place;`,
@@ -237,12 +237,12 @@ function byRows(
       `      let of_row = ${first}u + line / ${pairs}u;`,
       rowText(policy),
       "      let column = first_column + place * 4u;",
-    ].join("\n"),
+    ),
   });
   return {
     begin: "",
     rounds: [0, 1].flatMap((half) => firsts.map((first) => round(first, half))),
-    positions: lines * lineWidth,
+    positions: count * lineWidth,
     load: (slice) => `${tile.slice(slice)}${element}`,
   };
 }
@@ -250,7 +250,7 @@ function byRows(
 /** STS64: pairs of rows in halves of vectors, which all threads store to. */
 function byPairs(
   policy: SlicePolicy,
-  { rows, lines, pairs, run, width, stride, turn }: SumLines,
+  { rows, lines: count, pairs, run, width, stride, turn }: SumLines,
   sums: readonly string[],
   firsts: readonly number[],
 ): Exchange {
@@ -261,15 +261,15 @@ function byPairs(
       ? `${line} * ${stride}u + ${place}`
       : `${line} * ${stride}u + (${place} + ${line} * ${turn}u) % ${half}u`;
   const round = (first: number): ExchangeRound => ({
-    stores: eachOf(policy, rows, (row, j) => [
+    stores: lines(eachOf(policy, rows, (row, j) => [
       "    {",
       `      let line = ${row * pairs}u + ty / 2u;`,
       `      let at = ${at("line", `(pair_place + ${2 * j * columns}u)`)};`,
       `      sums[slice][at] = ${sumAt(policy, sums, first + row, j)}.xy;`,
       `      sums[slice][at + ${half}u] = ${sumAt(policy, sums, first + row, j)}.zw;`,
       "    }",
-    ]).join("\n"),
-    place: [
+    ])),
+    place: lines(
       `      let place = position % ${half}u;`,
       `      let line = position / ${half}u;`,
       `      let at = ${at("line", "place")};`,
@@ -277,12 +277,12 @@ function byPairs(
       `      let of_row = ${first}u + line / ${pairs}u;`,
       rowText(policy),
       `      let column = first_column + ((place / ${2 * run}u) * ${run}u + place % ${run}u) * 4u;`,
-    ].join("\n"),
+    ),
   });
   return {
     begin: `  let pair_place = (tx / ${run}u * 2u + ty % 2u) * ${run}u + tx % ${run}u;\n`,
     rounds: firsts.map(round),
-    positions: lines * half,
+    positions: count * half,
     load: (slice) => `vec4f(sums[${slice}][at], sums[${slice}][at + ${half}u])`,
   };
 }

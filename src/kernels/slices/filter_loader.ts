@@ -1,4 +1,4 @@
-import { range } from "../lists.ts";
+import { lines, range } from "../lists.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import type { OperandPlace } from "./image_loader.ts";
 import type { StepLoader } from "../loop/step_loop.ts";
@@ -44,28 +44,23 @@ export function filterLoader(
     ];
     return taking.length === 0 ? text : `    if (${taking.join(" && ")}) {\n${text}\n    }`;
   };
-  const own = together === 1 ? `${p}own` : `${p}own % ${vectors}u`;
+  const [own, row] = together === 1 ? [`${p}own`, "0u"] : [`${p}own % ${vectors}u`, `${p}row`];
   return {
-    places: [
+    places: lines(
       `  let ${p}own = t % ${threads}u;`,
       `  let ${p}slice = t / ${threads}u;`,
       `  let ${p}row = ${p}own / ${vectors}u;`,
-      `  let ${p}base = ((group * ${slices}u + ${p}slice) * ${total} + ${
-        together === 1 ? "0u" : `${p}row`
-      }) * ${rowVectors} + ${first} / 4u + ${own};`,
-    ].join("\n"),
+      `  let ${p}base = ((group * ${slices}u + ${p}slice) * ${total} + ${row}) * ${rowVectors} + ` +
+        `${first} / 4u + ${own};`,
+    ),
     registers: items.map(({ load }) => `  var ${load} = vec4f();`).join("\n"),
-    fetch: [
+    fetch: lines(
       `    let ${p}at = ${p}base + at * ${at.depth}u * ${rowVectors};`,
-      ...items.map((item) =>
-        guarded(
-          item,
-          `    ${item.load} = ${
-            filter.load(`${p}at + ${item.row}u * ${rowVectors} + ${item.vector}u`)
-          };`,
-        )
-      ),
-    ].join("\n"),
+      items.map((item) => {
+        const value = filter.load(`${p}at + ${item.row}u * ${rowVectors} + ${item.vector}u`);
+        return guarded(item, `    ${item.load} = ${value};`);
+      }),
+    ),
     store: items.map((item) => {
       const vector = at.tile.vector(`${at.tile.first[at.side] + item.vector}u + ${own}`);
       const row = at.tile.rowOf(item.row, `${p}row`);

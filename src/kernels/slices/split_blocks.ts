@@ -1,4 +1,4 @@
-import { range } from "../lists.ts";
+import { lines, range } from "../lists.ts";
 import {
   eachElement,
   loopIterations,
@@ -56,20 +56,20 @@ export function splitStore(
 ): SliceStore {
   return {
     declarations: "",
-    text: (outputs) =>
-      [
-        `      let in_block = (row - first_row) * ${
-          block.columns / 4
-        }u + (column - first_column) / 4u;`,
-        ...outputs.flatMap((output, i) => {
+    text(outputs) {
+      const across = block.columns / 4;
+      return lines(
+        `      let in_block = (row - first_row) * ${across}u + (column - first_column) / 4u;`,
+        outputs.map((output, i) => {
           const to = partPlace("part", i, results, "in_block", block);
           const sum = `var sum${i} = ${output};`;
           const add = `if (again) { sum${i} += ${parts.load(to)}; }`;
           return again
-            ? [`      ${sum} ${add} ${parts.store(to, `sum${i}`)}`]
-            : [`      ${parts.store(to, output)}`];
+            ? `      ${sum} ${add} ${parts.store(to, `sum${i}`)}`
+            : `      ${parts.store(to, output)}`;
         }),
-      ].join("\n"),
+      );
+    },
   };
 }
 
@@ -94,26 +94,26 @@ export function sumPartsKernel(
   const all = range(results);
   const atOnce = Math.max(1, Math.min(4, Math.floor(AT_ONCE / results)));
   const ahead = range(atOnce);
-  const body = [
+  const body = lines(
     eachElement(count),
     `  let place = i % ${each}u;`,
     `  let own = i / ${each}u;`,
     `  let block = ${module.size("first_tile", split.first)} + own;`,
-    ...blockPlaceText(module, "block", shape, block),
+    blockPlaceText(module, "block", shape, block),
     "  let group = batch;",
     `  let row = first_row + place / ${block.columns / 4}u;`,
     `  let column = first_column + place % ${block.columns / 4}u * 4u;`,
-    ...all.map((i) => `  var sum${i} = vec4f(); var lost${i} = vec4f();`),
+    all.map((i) => `  var sum${i} = vec4f(); var lost${i} = vec4f();`),
     // Loads of several parts are on their way at once; those beyond the last add nothing.
     `  for (var split = 0u; split < ${splits}; split += ${atOnce}u) {`,
-    ...ahead.flatMap((k) => [
+    ahead.map((k) => [
       `    let part${k} = own * ${splits} + min(split + ${k}u, ${splits} - 1u);`,
-      ...all.map((i) =>
+      all.map((i) =>
         `    let value${k}_${i} = ${parts.load(partPlace(`part${k}`, i, results, "place", block))};`
       ),
     ]),
-    ...ahead.flatMap((k) =>
-      all.flatMap((i) => [
+    ahead.map((k) =>
+      all.map((i) => [
         `    let term${k}_${i} = select(vec4f(), value${k}_${i}, split + ${k}u < ${splits}) - lost${i};`,
         `    let next${k}_${i} = sum${i} + term${k}_${i};`,
         `    lost${i} = lost_of(sum${i}, term${k}_${i}, next${k}_${i});`,
@@ -122,17 +122,15 @@ export function sumPartsKernel(
     ),
     "  }",
     store.text(all.map((i) => `sum${i}`)),
-    "}",
-    "",
-  ].join("\n");
-  const summary = `// ${name}: sums the parts of blocks whose depth workgroups share.`;
-  const wgsl = [
-    summary,
+    "}\n",
+  );
+  const wgsl = lines(
+    `// ${name}: sums the parts of blocks whose depth workgroups share.`,
     module.declarations(),
     store.declarations,
     compensationText("f32", 4),
     body,
-  ].join("\n");
+  );
   return sizedKernel(module, name, wgsl, {
     workgroups: Math.ceil(split.count * each / 256),
     iterations: loopIterations(Math.ceil(split.splits / atOnce)),

@@ -230,7 +230,7 @@ function unitSliceOutput(
     positions: unit.m * sums.width,
     threads: unitSliceThreads(policy),
     results: resultsText(
-      { slices },
+      slices,
       output,
       store,
       (slice) => `bitcast<vec4f>(tile[${slice * sums.slice}u + at])`,
