@@ -29,11 +29,6 @@ export interface ClassResults {
   }[];
 }
 
-/** Whether row tiles are of one class of some axis. */
-export function hasClassTiles({ axes }: Pick<ClassResults, "axes">): boolean {
-  return axes.some(({ rows }) => !rows);
-}
-
 /** Which axes have grid places whose results are not there, as `01`. */
 export function classEdges({ axes }: Pick<ClassResults, "axes">): string {
   return axes.map(({ grid, places, stride, first }) =>
@@ -118,7 +113,7 @@ export function classPlaceText(
 ): ClassPlaceText {
   const { axes, batchInner } = results;
   const size = (name: string, value: number) => module.size(`out_${name}`, value);
-  const tiles = hasClassTiles(results);
+  const tiles = axes.some(({ rows }) => !rows);
   const channels = size("channels", results.channels);
   const channelStride = size("channel_stride", results.channelStride);
   const batch = size("batch", results.batch);

@@ -12,20 +12,6 @@ import { type FilterLayout, type Layout, layoutAxes, stridesInLayout } from "../
 import { axisDigits, digitsText } from "./axes.ts";
 import type { ModuleBuilder, TensorSplit } from "./module.ts";
 
-/** Declares r0, r1 and s0.. (canonical coordinates) of flat element `rest` of the result. */
-function coordinatesText(
-  problem: ConvProblem,
-  result: ConvTensor,
-  layout: Layout | FilterLayout,
-  size: ModuleBuilder["size"],
-): string {
-  const canonical = tensorShape(problem, result);
-  const name = (axis: number) => axis < 2 ? `r${axis}` : `s${axis - 2}`;
-  const axes = layoutAxes(layout, canonical.length - 2);
-  const radices = axes.map((axis) => size(`result${axis}`, canonical[axis]!));
-  return digitsText("i", "rest", axisDigits(axes.map(name), radices));
-}
-
 /** WGSL of what a result of a convolution is a sum of. */
 export interface TermText {
   /** Declares the coordinates of both operands, and `inside`. */
@@ -150,8 +136,13 @@ export function convTerms(
     );
   };
   const result = resultTensor(problem.op);
+  // r0, r1 and s0 and on of the result's flat element.
+  const shape = tensorShape(problem, result);
+  const order = layoutAxes(layoutOf(result), shape.length - 2);
+  const names = order.map((axis) => axis < 2 ? `r${axis}` : `s${axis - 2}`);
+  const radices = order.map((axis) => size(`result${axis}`, shape[axis]!));
   return {
-    coordinates: coordinatesText(problem, result, layoutOf(result), size),
+    coordinates: digitsText("i", "rest", axisDigits(names, radices)),
     term: text.term,
     a: value(left, text.left, text.leftSpatial),
     b: value(right, text.right, text.rightSpatial),

@@ -10,7 +10,6 @@ import {
   type Rotation,
   type SumName,
   threadProducts,
-  withoutMicroKernel,
 } from "./loop/thread_products.ts";
 import { dealtLoader } from "./loop/dealt_loader.ts";
 import { matrixMemory, type MatrixTilePolicy } from "./loop/matrix_tile.ts";
@@ -186,9 +185,11 @@ export interface MainLoopOptions {
   readonly partials?: OutputStore;
 }
 
-/** What the main loop cuts by where `policy` is asked for. */
+/** What the main loop cuts by where `policy` is asked for: without a tile of results a thread 32 x 32 results, of which it has 1 x 4. */
 export function variantPolicy(policy: TilePolicy, variant?: MainLoopVariant): TilePolicy {
-  return fullVariant(variant).microKernel ? policy : withoutMicroKernel(policy);
+  return fullVariant(variant).microKernel
+    ? policy
+    : { ...policy, rows: 32, columns: 32, threadRows: 1, threadColumns: 4, warp: [4, 8] };
 }
 
 /** Workgroups of the loop. */

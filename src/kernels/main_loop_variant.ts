@@ -135,14 +135,11 @@ export function variantTrait(variant: MainLoopVariant = {}): string {
   return Object.entries(VARIANT_TRAITS)
     .filter(([, key]) => full[key] !== TUNED_VARIANT[key])
     .map(([name, key]) => `${full[key] ? "" : "_no"}_${name.replaceAll("-", "_")}`)
-    .join("") + outputLayoutTrait(full.outputLayout) + rasterTrait(full.raster);
-}
-
-/** `_output_sts64_compact`: the layout as it stands in names; empty where it is as tuned. */
-export function outputLayoutTrait(layout: OutputLayout = TUNED_VARIANT.outputLayout): string {
-  return layout === TUNED_VARIANT.outputLayout
-    ? ""
-    : `_${outputLayoutName(layout).replaceAll("-", "_")}`;
+    .join("") +
+    (full.outputLayout === TUNED_VARIANT.outputLayout
+      ? ""
+      : `_${outputLayoutName(full.outputLayout).replaceAll("-", "_")}`) +
+    rasterTrait(full.raster);
 }
 
 /** The same of what is asked for, as it stands in records: all rows (`_rows`) are what is planned for some, and asked for here. */

@@ -168,11 +168,6 @@ export interface SplitStore {
   readonly rounding: HighRounding;
 }
 
-/** Threads of a workgroup that has all channels of its tiles, given those of a tile. */
-export function wholeTiles(channels: number, threads: number): number {
-  return channels * Math.max(1, Math.floor(threads / channels));
-}
-
 /** What a kernel of one thread a patch says where it stores halves. */
 export interface SplitPatches {
   readonly trait: string;

@@ -19,7 +19,7 @@ import {
   tilesTrait,
   type TileThreads,
 } from "./winograd_tiles.ts";
-import { splitPatches, type SplitStore, wholeTiles } from "./split_marks.ts";
+import { splitPatches, type SplitStore } from "./split_marks.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
 import type { Matrix } from "../winograd/matrix.ts";
 
@@ -71,8 +71,9 @@ export function patchTransformKernel(
 ): SizedKernel {
   const { tensor, stack, threads, stored, matrices: [matrix0, matrix1] } = shape;
   // Of halves by tile all channels of a tile meet in a workgroup's memory.
+  const { channels } = threads;
   const workgroup = shape.split?.marks.by === "tile"
-    ? wholeTiles(threads.channels, THREADS)
+    ? channels * Math.max(1, Math.floor(THREADS / channels))
     : THREADS;
   const products = matrix0.length * matrix1.length;
   const module = moduleBuilder(mode);

@@ -1,8 +1,8 @@
+import { lines, product, range } from "../lists.ts";
 import template from "../../../shaders/depthwise_filter.wgsl" with { type: "text" };
 import { type Elements, elementsTrait, sumOf } from "../../elements/elements.ts";
 import { typeName, zeroOf } from "../../elements/scalar.ts";
 import { axisSizes, digitsText } from "../axes.ts";
-import { lines, product, range } from "../lists.ts";
 import {
   channelWidth,
   type DepthwisePlaces,

@@ -171,8 +171,9 @@ function groupedChannels({ shape, module, sources }: DepthwiseText) {
 
 /** One tap of each of the other axes, and one source channel (or vector) where a result sums several, with all taps of the run. */
 function roundText(text: DepthwiseText, hit: readonly string[], which: string): string {
-  const { shape, module, others, sized, from, filterStrides } = text;
+  const { shape, module, others, sized, from, filterStrides, sources } = text;
   const { op, axes, filter, loop } = shape;
+  const count = () => module.size("group_sources", sources);
   const { source: sourceChannel, filter: filterChannel } = groupedChannels(text);
   const place = others.map((d) => `tap${d} * ${filterStrides[d]}`).join(" + ");
   const inside = others.flatMap((d) => [
@@ -182,7 +183,12 @@ function roundText(text: DepthwiseText, hit: readonly string[], which: string): 
   if (isUneven(shape)) inside.push("there");
   return lines(
     "  {",
-    whichText(text, which),
+    ...(isUneven(shape)
+      ? [
+        `  let there = ${which} < ${count()};`,
+        `  let which = min(${which}, ${count()} - 1u);`,
+      ]
+      : [sources > 1 && `  let which = ${which};`]),
     others.map((d) => {
       if (op === "fwd") {
         return [
@@ -214,17 +220,6 @@ function roundText(text: DepthwiseText, hit: readonly string[], which: string): 
 /** Whether the last round of threads that share a run has no source for some of them. */
 export function isUneven(shape: DepthwiseShape): boolean {
   return sourcesOf(shape) % shape.sharing > 0;
-}
-
-/** Declares `which` of the sources a round has, and `there` where it may be none. */
-function whichText(text: DepthwiseText, which: string): string[] {
-  const { sources, module, shape } = text;
-  if (!isUneven(shape)) return sources > 1 ? [`  let which = ${which};`] : [];
-  const count = module.size("group_sources", sources);
-  return [
-    `  let there = ${which} < ${count};`,
-    `  let which = min(${which}, ${count} - 1u);`,
-  ];
 }
 
 /** A name of what belongs to one of a thread's channels. */

@@ -1,5 +1,5 @@
-import { type Axis, axisDigits, digitsText, reachesOutside } from "../axes.ts";
 import { product, range } from "../lists.ts";
+import { type Axis, axisDigits, digitsText, reachesOutside } from "../axes.ts";
 import { stepState, type TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 

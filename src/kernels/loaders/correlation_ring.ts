@@ -1,5 +1,5 @@
-import { axisDigits, digitsText, reachesOutside } from "../axes.ts";
 import { lines, product, range } from "../lists.ts";
+import { axisDigits, digitsText, reachesOutside } from "../axes.ts";
 import { tapReach, type TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { boxes, type RingColumns, type RingDepth, rowsOf, rowSteps, tapRingOf } from "./rings.ts";

@@ -1,7 +1,7 @@
+import { lines, product, range } from "../lists.ts";
 import { typeName, zeroOf } from "../../elements/scalar.ts";
 import { type Axis, axisDigits, axisSizes, digitsText, reachesOutside } from "../axes.ts";
 import { windowExtents, type WindowShape } from "../im2win.ts";
-import { lines, product, range } from "../lists.ts";
 import { deepState, stepState, type TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 

@@ -1,18 +1,13 @@
-import { range } from "../lists.ts";
+import { product, range } from "../lists.ts";
 import { type Axis, type Direction, reachesOutside } from "../axes.ts";
 import type { ModuleBuilder } from "../module.ts";
 
 /** Taps that a word has a bit for. */
 const WORD_TAPS = 32;
 
-/** Taps of all axes. */
-function tapsOf(axes: readonly Pick<Axis, "taps">[]): number {
-  return axes.reduce((product, { taps }) => product * taps, 1);
-}
-
 /** Whether a word has a bit for each tap. */
 export function fitsWord(axes: readonly Pick<Axis, "taps">[]): boolean {
-  return tapsOf(axes) <= WORD_TAPS;
+  return product(axes.map(({ taps }) => taps)) <= WORD_TAPS;
 }
 
 /**
@@ -31,7 +26,7 @@ export function tapWordText(
 ): string {
   return axes.map((axis, d) => {
     const inner = d === axes.length - 1 ? "1u" : `${name}${d + 1}`;
-    const each = tapsOf(axes.slice(d + 1));
+    const each = product(axes.slice(d + 1).map(({ taps }) => taps));
     const bits = range(axis.taps).map((tap) => {
       const shifted = tap === 0 ? inner : `${inner} << ${tap * each}u`;
       return reachesOutside(axis, direction)

@@ -1,3 +1,4 @@
+import { lines } from "../lists.ts";
 import { zeroOf } from "../../elements/scalar.ts";
 import {
   loadedTile,
@@ -36,7 +37,10 @@ export function dealtLoader(
   const again = loader.tapRow !== undefined && runsAlone(threads);
   const schedule = scheduleLoads(loader, ...tiled, threads, { banked, again });
   const zero = zeroOf(loader.value ?? "f32", loader.vector === 1 ? 1 : 4);
-  const registers = registerText(loader, schedule, operand, zero);
+  const registers = lines(schedule.loads.map((_, i) => [
+    `  var ${operand}_load${i} = ${zero};`,
+    loader.keeps && `  var keep_${operand}_load${i} = false;`,
+  ]));
   const fetch = fetchText(loader, schedule, operand);
   const store = storeText(loader, schedule, operand, tile, threads);
   return {
@@ -51,45 +55,33 @@ export function dealtLoader(
   };
 }
 
-function registerText(
-  { keeps }: TileLoader,
-  { loads }: LoadSchedule,
-  operand: "a" | "b",
-  zero: string,
-): string {
-  return loads.flatMap((_, i) => [
-    `  var ${operand}_load${i} = ${zero};`,
-    ...(keeps ? [`  var keep_${operand}_load${i} = false;`] : []),
-  ]).join("\n");
-}
-
 function placeText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b"): string {
   const { tapRing } = loader;
   const begin = operand === "a" ? "first_row" : "first_column";
   const first = tapRing === undefined ? begin : `${begin} / ${tapRing.taps}u`;
-  return [
-    ...schedule.places.flatMap((place, slot) => [
+  return lines(
+    schedule.places.map((place, slot) => [
       `  let ${operand}_place${slot} = ${place};`,
       loader.place(slot, `(${first} + ${operand}_place${slot})`),
     ]),
-    ...schedule.depths.map((depth, slot) => `  let ${operand}_depth${slot} = ${depth};`),
-  ].join("\n");
+    schedule.depths.map((depth, slot) => `  let ${operand}_depth${slot} = ${depth};`),
+  );
 }
 
 function fetchText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b"): string {
-  return [
-    loader.step ?? "",
-    ...schedule.depths.map((_, slot) => {
+  return lines(
+    loader.step,
+    schedule.depths.map((_, slot) => {
       const within = schedule.inRuns?.[slot];
       return within === undefined
         ? loader.depth(slot, `${operand}_depth${slot}`)
         : loader.depth(slot, `(${within.row})`, within.run);
     }),
-    ...schedule.places.map((_, slot) => loader.placeStep?.(slot) ?? ""),
-    ...schedule.loads.map(({ placeSlot, depthSlot }, i) =>
+    schedule.places.map((_, slot) => loader.placeStep?.(slot)),
+    schedule.loads.map(({ placeSlot, depthSlot }, i) =>
       loader.load(placeSlot, depthSlot, `${operand}_load${i}`)
     ),
-  ].filter((line) => line !== "").join("\n");
+  );
 }
 
 function storeText(
@@ -103,19 +95,19 @@ function storeText(
     loader.keeps
       ? keptText(loader, loaded, runsAlone(threads) && !guarded)
       : loader.mask?.(placeSlot, loaded) ?? loaded;
-  return schedule.loads.flatMap(({ placeSlot, depthSlot, guard }, i) => {
+  return lines(schedule.loads.map(({ placeSlot, depthSlot, guard }, i) => {
     const place = `${operand}_place${placeSlot}`;
     const depth = `${operand}_depth${depthSlot}`;
     const loaded = `${operand}_load${i}`;
-    const lines = tile.store({
+    const stored = tile.store({
       place,
       depth,
       value: masked(placeSlot, loaded, guard !== undefined),
       vector: loader.vector,
       side: vectorSide(loader),
     });
-    return guard === undefined ? lines : [`    if (${guard}) {`, ...lines, "    }"];
-  }).join("\n");
+    return guard === undefined ? stored : [`    if (${guard}) {`, stored, "    }"];
+  }));
 }
 
 /**

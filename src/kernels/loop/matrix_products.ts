@@ -1,4 +1,4 @@
-import { range } from "../lists.ts";
+import { lines, range } from "../lists.ts";
 import { typeName, zeroOf } from "../../elements/scalar.ts";
 import { unitDepth } from "../matrix_units.ts";
 import type { FragmentPlaces, OutputStore } from "../output.ts";
@@ -113,29 +113,19 @@ function stageText(
   [firstRow, firstColumn]: readonly [number, number],
 ): string[] {
   const { unit, stage } = tile;
-  const lines = ["    workgroupBarrier();"];
-  for (let i = 0; i < stage[0]; i++) {
-    for (let j = 0; j < stage[1]; j++) {
+  const order = byColumns ? "col_major" : "row_major";
+  const stores = range(stage[0]).flatMap((i) =>
+    range(stage[1]).map((j) => {
       const at = byColumns ? i * unit.m / 4 : i * unit.m * stride + j * unit.n / 4;
-      const order = byColumns ? "col_major" : "row_major";
       const sum = sumName(firstRow + i, firstColumn + j);
-      lines.push(
-        `    subgroupMatrixStore<${order}>(&${array}, stage_first + ${at}u, ${sum}, ${stride}u);`,
-      );
-    }
-  }
-  return [...lines, "    workgroupBarrier();"];
+      return `    subgroupMatrixStore<${order}>(&${array}, stage_first + ${at}u, ${sum}, ${stride}u);`;
+    })
+  );
+  return ["    workgroupBarrier();", ...stores, "    workgroupBarrier();"];
 }
 
 function sumName(row: number, column: number): string {
   return `sum${row}_${column}`;
-}
-
-/** Calls `text` with each matrix of a subgroup's sums. */
-function eachMatrix({ matrices }: MatrixTile, text: (row: number, column: number) => string) {
-  return range(matrices[0] * matrices[1]).map((i) =>
-    text(Math.floor(i / matrices[1]), i % matrices[1])
-  );
 }
 
 /** A matrix of an operand: its name, its type, how it is loaded. */
@@ -203,6 +193,7 @@ export function matrixProducts(
   const collected = memory.buffers === "collected";
   const matricesDeep = (depth: number) => depth / unitDepth(unit) / (matrix.split ? 2 : 1);
   const sumType = `subgroup_matrix_result<${unit.result}, ${unit.n}, ${unit.m}>`;
+  const allSums = range(rows).flatMap((i) => range(columns).map((j) => sumName(i, j)));
   const left = (step: number) => operandsOf("a", a, rows, unit.m, step, matrix);
   const right = (step: number) => operandsOf("b", b, columns, unit.n, step, matrix);
   const multiply = (row: number, column: number, a: string, b: string) => {
@@ -258,7 +249,7 @@ export function matrixProducts(
     }),
     sums: [
       ...(collected ? operands.map(({ name, type }) => `  var ${name}: ${type};`) : []),
-      ...eachMatrix(matrix, (i, j) => `  var ${sumName(i, j)} = ${sumType}();`),
+      ...allSums.map((sum) => `  var ${sum} = ${sumType}();`),
       ...(totalled
         ? rounds(matrix).flatMap((_, round) =>
           staged.sums.map((_, sum) => `  var total${round}_${sum} = ${zeroOf(unit.result, 4)};`)
@@ -276,7 +267,7 @@ export function matrixProducts(
     parts: parts !== undefined && {
       steps: `${parts.steps}u`,
       whole,
-      clear: eachMatrix(matrix, (i, j) => `    ${sumName(i, j)} = ${sumType}();`).join("\n"),
+      clear: lines(allSums.map((sum) => `    ${sum} = ${sumType}();`)),
       stored: !totalled,
     },
   };

@@ -1,4 +1,4 @@
-import { range } from "../lists.ts";
+import { lines, range } from "../lists.ts";
 import type { Accumulation } from "../../elements/elements.ts";
 import { type Scalar, sumScalar, typeName, zeroOf } from "../../elements/scalar.ts";
 import type { StepProducts } from "./step_loop.ts";
@@ -59,11 +59,6 @@ export function innerProduct(accumulate: Accumulation): InnerProduct {
 /** The tile of results of a thread. */
 export type ThreadTile = Pick<TilePolicy, "threadRows" | "threadColumns">;
 
-/** The policy with 32 x 32 results, 1 x 4 a thread: without a tile of them. */
-export function withoutMicroKernel(policy: TilePolicy): TilePolicy {
-  return { ...policy, rows: 32, columns: 32, threadRows: 1, threadColumns: 4, warp: [4, 8] };
-}
-
 /** Vectors along a side of the thread tile; a side of one place is read as one element. */
 export function fragments(places: number): number {
   return Math.ceil(places / 4);
@@ -77,11 +72,6 @@ export function eachSum(
   return range(threadRows * fragments(threadColumns)).map((i) =>
     text(Math.floor(i / fragments(threadColumns)), i % fragments(threadColumns))
   );
-}
-
-/** Declares sums, all zero. */
-export function declareSums(tile: ThreadTile, sum: SumName, scalar: Scalar): string[] {
-  return eachSum(tile, (row, j) => `  var ${sum(row, j)} = ${zeroOf(scalar, 4)};`);
 }
 
 /** Sets sums to zero. */
@@ -181,11 +171,13 @@ export function threadSums(
   index: SumName,
 ): Sums {
   const sum: SumName = (row, fragment) => `c${index(row, fragment)}`;
+  const declared = (sum: SumName, scalar: Scalar) =>
+    lines(eachSum(tile, (row, j) => `  var ${sum(row, j)} = ${zeroOf(scalar, 4)};`));
   if (every === 0) {
     return {
       sum,
       inner: sum,
-      declare: declareSums(tile, sum, scalar).join("\n"),
+      declare: declared(sum, scalar),
       fold: "",
       finish: "",
     };
@@ -201,18 +193,18 @@ export function threadSums(
   return {
     sum,
     inner,
-    declare: [
-      ...declareSums(tile, sum, total),
-      ...declareSums(tile, inner, scalar),
-      ...(every === 1 ? [] : [`  var until_fold = ${every}u;`]),
-    ].join("\n"),
-    fold: every === 1 ? folds : [
+    declare: lines(
+      declared(sum, total),
+      declared(inner, scalar),
+      every > 1 && `  var until_fold = ${every}u;`,
+    ),
+    fold: every === 1 ? folds : lines(
       "    until_fold--;",
       "    if (until_fold == 0u) {",
       `      until_fold = ${every}u;`,
       folds,
       "    }",
-    ].join("\n"),
+    ),
     finish: every === 1 ? "" : moved,
   };
 }

@@ -315,7 +315,7 @@ function sumAt(
 
 /** The lines of a policy that has them: planning refuses the others. */
 function linesOf(policy: SlicePolicy, layout: LineLayout): SumLines {
-  const lines = sumLinesOf(policy, layout);
-  if (lines === undefined) throw new Error(`The policy has no sums in the layout ${layout}`);
-  return lines;
+  const own = sumLinesOf(policy, layout);
+  if (own === undefined) throw new Error(`The policy has no sums in the layout ${layout}`);
+  return own;
 }

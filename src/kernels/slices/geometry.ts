@@ -1,5 +1,5 @@
-import type { Axis, Digit } from "../axes.ts";
 import { product } from "../lists.ts";
+import type { Axis, Digit } from "../axes.ts";
 
 /** An axis that is not tiled: its taps are part of the depth. Its padding may be negative: backward-data of a wide one. */
 export interface OuterAxis extends Axis {

@@ -22,7 +22,10 @@ export interface OperandPlace {
   readonly depth: number;
   readonly threads: number;
   readonly tile: SliceTile;
-  /** Whether the four places of a vector lie a quarter of the extent apart ({@linkcode spreadPlace}). */
+  /**
+   * Whether the four places of a vector lie a quarter of the extent apart: tiles of neighbouring vectors are neighbours then, and so
+   * are what neighbouring threads store one by one.
+   */
   readonly spread?: boolean;
   /** What the tile holds. */
   readonly scalar: Scalar;
@@ -30,14 +33,6 @@ export interface OperandPlace {
 
 /** A column far outside of every tensor: every element of its patch is padding. */
 export const OUTSIDE = "0xff000000u";
-
-/**
- * Which of `extent` tiles a place of the product is, where tiles of one vector lie a quarter of them apart: tiles of
- * neighbouring vectors are neighbours then, and so are what neighbouring threads store one by one.
- */
-export function spreadPlace(place: string, extent: number): string {
-  return `(${place} % 4u) * ${extent / 4}u + ${place} / 4u`;
-}
 
 /**
  * Patches of the source, transformed on the way: place = tile (image, outer places, tiles), depth = (tap, channel),
@@ -86,7 +81,9 @@ export function imageLoader(
     schedule.places.map((place, slot) => [
       `  let ${p}place${slot} = ${vector === 1 ? place : `(${place}) * ${vector}u`};`,
       `  let ${p}unit${slot} = ${firstName} + ${
-        at.spread ? spreadPlace(`${p}place${slot}`, at.extent) : `${p}place${slot}`
+        at.spread
+          ? `(${p}place${slot} % 4u) * ${at.extent / 4}u + ${p}place${slot} / 4u`
+          : `${p}place${slot}`
       };`,
       digitsText(`${p}unit${slot}`, `${p}rest${slot}_`, digits(slot)),
       // Where the patch begins; "negative" coordinates wrap around and fail every comparison.

@@ -1,7 +1,7 @@
+import { lines, range } from "../lists.ts";
 import { applyEpilogue, type EpilogueStep } from "../epilogue.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { digitsText } from "../axes.ts";
-import { lines, range } from "../lists.ts";
 import { type SliceGeometry, tileCount, type TiledAxis, tileDigits } from "./geometry.ts";
 import type { SliceStore } from "./exchange.ts";
 

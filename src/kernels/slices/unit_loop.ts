@@ -1,4 +1,4 @@
-import { range } from "../lists.ts";
+import { lines, range } from "../lists.ts";
 import exchange from "../../../shaders/exchange.wgsl" with { type: "text" };
 import { END_BYTES, type StepLoader, stepLoopText, type StepProducts } from "../loop/step_loop.ts";
 import { MATRIX_FEATURES, type MatrixUnit, type MatrixUnits, unitShape } from "../matrix_units.ts";
@@ -187,18 +187,6 @@ function unitSliceProducts(policy: UnitSlicePolicy, parts: StepProducts["parts"]
   };
 }
 
-/** Declares which slice is the subgroup's. */
-function unitSlicePlaces(policy: UnitSlicePolicy): string {
-  const tile = unitSliceTile(policy);
-  return [
-    // No subgroup beyond those that a device's own count may add loads from elsewhere.
-    `  let unit_slice = min(subgroup, ${policy.slices - 1}u);`,
-    `  let a_first = unit_slice * ${tile.slice}u;`,
-    `  let b_first = unit_slice * ${tile.slice}u + ${tile.firsts.b}u;`,
-    `  let sums_first = unit_slice * ${unitSliceSums(policy).slice}u;`,
-  ].join("\n");
-}
-
 /** Sums of all slices through workgroup memory, a row of matrices after the other, to threads that transform and store results. */
 function unitSliceOutput(
   policy: UnitSlicePolicy,
@@ -257,6 +245,7 @@ export function unitSliceKernel(
   const threads = unitSliceThreads(policy);
   const { partial = 0 } = shape;
   const { rows, columns, matrices, unit, written } = policy;
+  const tile = unitSliceTile(policy);
   const name = `${traits}_${unitSliceName(policy)}${partial === 0 ? "" : "_partial"}_${suffix}`;
   const partialSteps = partial === 0 ? "" : module.parameter("partial_steps", partial);
   const none: StepLoader = { places: "", registers: "", fetch: "", store: "" };
@@ -268,7 +257,13 @@ export function unitSliceKernel(
     declarations: [store.declarations],
     threads,
     ...sliceWorkgroupText(module, shape, policy),
-    places: unitSlicePlaces(policy),
+    places: lines(
+      // No subgroup beyond those that a device's own count may add loads from elsewhere.
+      `  let unit_slice = min(subgroup, ${policy.slices - 1}u);`,
+      `  let a_first = unit_slice * ${tile.slice}u;`,
+      `  let b_first = unit_slice * ${tile.slice}u + ${tile.firsts.b}u;`,
+      `  let sums_first = unit_slice * ${unitSliceSums(policy).slice}u;`,
+    ),
     schedule: { buffers: "one", prefetch: true },
     steps: shape.steps,
     loaders: [loader, none],
