@@ -1,4 +1,4 @@
-import { range } from "./lists.ts";
+import { lines, range } from "./lists.ts";
 import template from "../../shaders/winograd_transform.wgsl" with { type: "text" };
 import type { Scalar, Stored } from "../elements/scalar.ts";
 import {
@@ -75,7 +75,6 @@ export function patchTransformKernel(
   const workgroup = shape.split?.marks.by === "tile"
     ? channels * Math.max(1, Math.floor(THREADS / channels))
     : THREADS;
-  const products = matrix0.length * matrix1.length;
   const module = moduleBuilder(mode);
   const vector = patchVector(shape);
   const from = module.tensor("patches", "read", vector, splits.patches, element);
@@ -90,106 +89,79 @@ export function patchTransformKernel(
   const count = tensorTiles(tensor);
   const padded = split !== undefined || mode === "uniform" ||
     threads.channels > tensor.channels || threads.tiles > count;
-  const size = module.size;
+  const { size } = module;
   const all = threadCount(tensor.groups, threads);
   const total = () => size("threads", all);
   // What lies before the first element wraps around.
   const origin = (axis: number, value: number) => size(`origin${axis}`, value >>> 0);
-
-  const index = [tileIndexText(module, tensor, stack, threads, shape.start)];
-  const say = (line: string) => index.push(`  ${line}`);
-  if (split) [`let live = i < ${total()};`, ...split.begin].forEach(say);
-  if (padded) {
-    say(
-      `let real = channel < ${size("channels", tensor.channels)} && tile < ${size("tiles", count)}${
-        split ? " && live" : ""
-      };`,
-    );
-  }
-  // Unsigned: what lies before the first element is huge.
-  say(`let y = tile0 * ${size("step0", axis0.step)} + ${origin(0, axis0.origin)};`);
-  const stride1 = size("stride1", axis1.stride);
   const vectors = columnVectors(axis1.origin, columns);
-  if (vector === 4) {
-    say(`let x = tile1 * ${size("step1", axis1.step / 4)};`);
-    for (const [i, place] of vectors.places.entries()) {
-      say(`let x${i} = x + ${place >>> 0}u;`);
-      say(`let in_x${i} = x${i} < ${size("size1", axis1.size / 4)};`);
-    }
-  } else {
-    say(`let x = tile1 * ${size("step1", axis1.step)} + ${origin(1, axis1.origin)};`);
-    for (let e = 0; e < columns; e++) {
-      say(`let x${e} = (x + ${e}u) * ${stride1};`);
-      say(`let in_x${e} = x + ${e}u < ${size("size1", axis1.size)};`);
-    }
-  }
-
-  const rowLines: string[] = [];
-  const transformed: string[][] = [];
+  const index = [
+    tileIndexText(module, tensor, stack, threads, shape.start),
+    split && [`let live = i < ${total()};`, split.begin],
+    padded &&
+    `let real = channel < ${size("channels", tensor.channels)} && tile < ${size("tiles", count)}${
+      split ? " && live" : ""
+    };`,
+    // Unsigned: what lies before the first element is huge.
+    `let y = tile0 * ${size("step0", axis0.step)} + ${origin(0, axis0.origin)};`,
+    columnIndex(),
+  ];
   const program1 = linearProgram(matrix1);
-  for (let e = 0; e < rows; e++) {
-    const inside = [
-      `y + ${e}u < ${size("size0", axis0.size)}`,
-      ...(padded ? ["real"] : []),
-    ].join(" && ");
-    rowLines.push(`let in_y${e} = ${inside};`);
+  const rowTexts = range(rows).map((e) => {
+    const inside = `y + ${e}u < ${size("size0", axis0.size)}${padded ? " && real" : ""}`;
     const offset = `base + (y + ${e}u) * ${size("stride0", axis0.stride)}`;
-    rowLines.push(`let y${e} = ${vector === 4 ? `(${offset}) / 4u` : offset};`);
-    const names: string[] = [];
-    for (let f = 0; f < (vector === 4 ? vectors.places.length : columns); f++) {
-      const zero = vector === 4 ? "vec4f()" : "0.0f";
-      const value = from.load(`y${e} + x${f}`);
-      rowLines.push(
-        `let v${e}_${f} = select(${zero}, ${value}, in_y${e} && in_x${f});`,
-      );
-      if (vector === 1) names.push(`v${e}_${f}`);
-    }
-    if (vector === 4) names.push(...vectors.elements.map((at) => `v${e}_${at}`));
-    if (split) rowLines.push(...split.sized(names));
+    const values = range(vector === 4 ? vectors.places.length : columns).map((f) =>
+      `let v${e}_${f} = ${from.load(`y${e} + x${f}`, [`in_y${e}`, `in_x${f}`])};`
+    );
+    const names = vector === 4
+      ? vectors.elements.map((at) => `v${e}_${at}`)
+      : range(columns).map((f) => `v${e}_${f}`);
     const { statements, outputs } = program1.text(`r${e}_`, names, "f32");
-    rowLines.push(...statements);
-    transformed.push(outputs);
-  }
-
-  const columnLines: string[] = [...split?.scale ?? []];
-  const stores: string[] = [];
+    const text = [
+      `let in_y${e} = ${inside};`,
+      `let y${e} = ${vector === 4 ? `(${offset}) / 4u` : offset};`,
+      values,
+      split?.sized(names),
+      statements,
+    ];
+    return { text, outputs };
+  });
   const program0 = linearProgram(matrix0);
-  for (let j = 0; j < matrix1.length; j++) {
-    const inputs = transformed.map((row, e) => {
-      if (split === undefined) return row[j]!;
-      columnLines.push(`let s${e}_${j} = ${row[j]!} * factor;`);
-      return `s${e}_${j}`;
-    });
+  const columnTexts = range(matrix1.length).map((j) => {
+    const inputs = rowTexts.map(({ outputs }, e) => split ? `s${e}_${j}` : outputs[j]!);
     const { statements, outputs } = program0.text(`c${j}_`, inputs, "f32");
-    columnLines.push(...statements);
-    outputs.forEach((value, i) => {
+    const stored = outputs.map((value, i) => {
       const which = i * matrix1.length + j;
-      if (split) {
-        columnLines.push(split.word(which, value));
-        const place = stackPlace(module, stack, tensor.groups, which, "word");
-        stores.push(to.store(place, `word${which}`));
-        return;
+      if (split === undefined) {
+        return {
+          word: "",
+          store: to.store(stackPlace(module, stack, tensor.groups, which), value),
+        };
       }
-      const place = stackPlace(module, stack, tensor.groups, which);
-      columnLines.push(to.store(place, value));
+      const place = stackPlace(module, stack, tensor.groups, which, "word");
+      return { word: split.word(which, value), store: to.store(place, `word${which}`) };
     });
-    // As soon as they are known, so that registers are free again.
-    if (split) columnLines.push(`if (live) { ${stores.splice(0).join(" ")} }`);
-  }
+    return [
+      split && rowTexts.map(({ outputs }, e) => `let s${e}_${j} = ${outputs[j]!} * factor;`),
+      statements,
+      stored.map(({ word }) => word),
+      // As soon as they are known, so that registers are free again.
+      split
+        ? `if (live) { ${stored.map(({ store }) => store).join(" ")} }`
+        : stored.map(({ store }) => store),
+    ];
+  });
   const name = [
     `winograd_${shape.name}_${element}_${tilesTrait(tensor, stack)}`,
     ...(split ? [split.trait] : []),
     ...(vector === 4 ? [`x4o${-axis1.origin}`] : []),
   ].join("_") + splitTrait(splits.patches, splits.matrices);
   const values = {
-    matrices: products,
+    matrices: matrix0.length * matrix1.length,
     size: workgroup,
     threads: total(),
     split: split !== undefined,
-    index: index.join("\n"),
-    rows: indent(rowLines),
-    columns: indent(columnLines),
-    store: indent(split?.end ?? []),
+    body: lines(index, rowTexts.map(({ text }) => text), split?.scale, columnTexts, split?.end),
     declarations: module.declarations() + (split?.declarations ?? ""),
   };
   return templateKernel(module, name, template, values, {
@@ -198,6 +170,27 @@ export function patchTransformKernel(
     bytes: split?.bytes ?? 0,
     features: split ? ["shader-f16", "subgroups"] : [],
   });
+
+  /** Declares where the columns of a patch lie, and whether they are there. */
+  function columnIndex(): string[] {
+    const stride = size("stride1", axis1.stride);
+    if (vector === 4) {
+      return [
+        `let x = tile1 * ${size("step1", axis1.step / 4)};`,
+        ...vectors.places.flatMap((place, i) => [
+          `let x${i} = x + ${place >>> 0}u;`,
+          `let in_x${i} = x${i} < ${size("size1", axis1.size / 4)};`,
+        ]),
+      ];
+    }
+    return [
+      `let x = tile1 * ${size("step1", axis1.step)} + ${origin(1, axis1.origin)};`,
+      ...range(columns).flatMap((e) => [
+        `let x${e} = (x + ${e}u) * ${stride};`,
+        `let in_x${e} = x + ${e}u < ${size("size1", axis1.size)};`,
+      ]),
+    ];
+  }
 }
 
 /** The aligned vectors that cover elements `origin` to `origin + count`, and where in them each element is. */
@@ -210,8 +203,4 @@ function columnVectors(origin: number, count: number): { places: number[]; eleme
     return `${Math.floor(at / 4)}.${"xyzw"[at % 4]}`;
   });
   return { places, elements };
-}
-
-function indent(lines: readonly string[]): string {
-  return lines.map((line) => `  ${line}`).join("\n");
 }
