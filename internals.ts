@@ -9,6 +9,7 @@ export * from "./src/errors.ts";
 export { VERSION } from "./src/version.ts";
 export * from "./src/convolve.ts";
 export * from "./src/multiply.ts";
+export * from "./src/verify/library.ts";
 
 export * from "./src/tensor/dtype.ts";
 export * from "./src/tensor/fill.ts";

@@ -5,6 +5,7 @@
  *   {@linkcode checkProduct}.
  * - On tensors that stay on the device: {@linkcode prepareConvolution}, {@linkcode prepareProduct} and
  *   {@linkcode prepareBiasGradient} on {@linkcode gpuTensor}.
+ * - Results of any kernel: {@linkcode verify}.
  * - Without a device: {@linkcode planConv}, {@linkcode planGemm}, {@linkcode referenceConv} and {@linkcode referenceGemm}.
  *
  * A device comes from {@linkcode openDevice}, a problem from {@linkcode convProblem}, {@linkcode problemFromShapes} or

@@ -13,6 +13,7 @@ export {
 } from "./src/convolve.ts";
 export { checkProduct, type Multiplied, multiply, type MultiplyOptions } from "./src/multiply.ts";
 export type { Checked } from "./src/run/check.ts";
+export { type VerifiedResult, verify, type VerifyResultOptions } from "./src/verify/library.ts";
 
 export {
   GpuTensor,

@@ -5,15 +5,13 @@ import { matrixCommand } from "./gemm_options.ts";
 import { operandCommand } from "./problem_options.ts";
 
 const EXAMPLES = `
-The result of any program is read from --output and judged as wgconv's own results are: by an FP64 reference of
-the files' values, and by the errors that its arithmetic typically makes on this data. No GPU is used.
---arithmetic says what the kernel claims. The result passes if one of the usual orders of summation explains it.
+The result in --output is compared in FP64, and its errors with those that the arithmetic typically makes.
   f32       f32 sums. f32-any: Winograd up to F(6x6,3x3), too
   tf32      operands rounded or cut off to TF32, f32 sums
   f16-f32   operands in f16, f32 sums; so bf16-f32. The file's type says how results are stored
   f16       f16 results, sums in f32 or f16; bf16: bf16 results, f32 sums. f16-f32-f16 says all three
   auto      finds the finest arithmetic that explains the result, and says which it is
-Shapes, layouts and types of files are those of wgconv conv; wgconv verify gemm takes products.
+Files are as wgconv conv takes them. No GPU is used.
 
 Examples:
   wgconv verify --input x.npy --filter w.npy --padding 1 --output y.npy --arithmetic f32
@@ -23,13 +21,9 @@ Examples:
 Exit 1: the result failed, or nothing could be said of it.`;
 
 const GEMM_EXAMPLES = `
-As wgconv verify, of a matrix product; operands are those of wgconv gemm.
-
 Examples:
   wgconv verify gemm --a a.npy --b b.npy --output y.npy --arithmetic f16-f32
-  wgconv verify gemm --a x.npy --b w.npy --transpose nt --bias b.npy --activation gelu --output y.npy
-
-Exit 1: the result failed, or nothing could be said of it.`;
+  wgconv verify gemm --a x.npy --b w.npy --transpose nt --bias b.npy --output y.npy`;
 
 /** `wgconv verify` and its options. */
 export function verifyOptions() {
