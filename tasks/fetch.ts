@@ -1,12 +1,14 @@
 /** Everything that tests need from a network: fetched before they start, so that none of them asks for one. */
 import { UnsupportedError } from "../src/errors.ts";
 import { fetchAddon } from "../src/gpu/dawn_addon.ts";
+import { TSC } from "./tsc.ts";
 import { succeeds } from "./vulkan.ts";
 
 /** Fetches dependencies (as the lock file has them), the bundler and Dawn; false where that fails. */
 export async function fetchAll(): Promise<boolean> {
   console.log("deno install");
   if (!await succeeds(Deno.execPath(), ["install", "--quiet"])) return false;
+  if (!await succeeds(Deno.execPath(), [...TSC, "--version"])) return false;
   // Deno gets its bundler when it is first asked to bundle.
   const directory = await Deno.makeTempDir({ prefix: "wgconv-fetch-" });
   try {
