@@ -125,7 +125,8 @@ export async function inferredShapes(
 ): Promise<Map<string, KnownValue>> {
   const session = await openRuntime();
   const bytes = openModel(model, inputs, wanted);
-  // The runtime folds what depends on shapes alone, and tells the shapes that follow in the model that it saves.
+  // The runtime folds what depends on shapes alone, and tells the shapes that follow in the model that it saves. Where there is nothing
+  // to fold it saves the model as it came; then the session itself tells them, with no axes where it knows none.
   const folded = await Deno.makeTempFile({ suffix: ".onnx" });
   try {
     session.loadModel(bytes.buffer, bytes.byteOffset, bytes.byteLength, {
@@ -133,8 +134,11 @@ export async function inferredShapes(
       optimizedModelFilePath: folded,
       logSeverityLevel: 4,
     });
+    const known = session.outputMetadata
+      .filter(({ shape }) => shape.length > 0 && shape.every((size) => size >= 0))
+      .map(({ name, type, shape }) => [name, { type, shape }] as const);
     session.dispose();
-    return outputShapes(await Deno.readFile(folded));
+    return new Map([...known, ...outputShapes(await Deno.readFile(folded))]);
   } catch (error) {
     const said = (error instanceof Error ? error.message : String(error)).split("\n")[0];
     throw new InputRangeError(`Cannot read ${path}: onnxruntime cannot load it: ${said}`);

@@ -6,7 +6,6 @@ import { environmentValue, fetchPackage, type NativePackage, verifyFile } from "
 /** What the runtime says of a model's input or output; a free size is -1. */
 export interface RuntimeValue {
   readonly name: string;
-  readonly isTensor: boolean;
   readonly type: number;
   readonly shape: readonly number[];
 }

@@ -54,6 +54,13 @@ Deno.test("onnxruntime infers shapes that a model leaves open, without its weigh
   assert.deepEqual(left, [{ name: "h", why: "the shape of g depends on data" }]);
 });
 
+Deno.test("a model in which nothing can be folded has shapes, too", async () => {
+  const nodes = graph.nodes.slice(0, 3);
+  const plain = { ...graph, nodes, indices: {}, outputs: ["up"] };
+  const { layers, left } = await readBytes(onnxModel(plain), options);
+  assert.deepEqual([layers.length, left], [2, []]);
+});
+
 Deno.test("damaged models never end the process within onnxruntime", async () => {
   const bytes = onnxModel(graph);
   for (let seed = 1; seed <= 500; seed++) {
