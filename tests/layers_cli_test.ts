@@ -68,6 +68,44 @@ mb2ic4ih6oc4oh6kh3ph1n"small-net_c*2"
   });
 });
 
+Deno.test("bench, report and compare say where a network's time goes", async () => {
+  await inFolder(async (path) => {
+    const [model, records, trace, page] = [
+      `${path}.onnx`,
+      `${path}.jsonl`,
+      `${path}.json`,
+      `${path}.html`,
+    ];
+    await Deno.writeFile(model, onnxModel(GRAPH));
+    const measure = ["--device", "cpu", "--runs", "1", "--fill-ms", "0"];
+    const ran = await wgconvHere(["bench", "--model", model, ...measure, "--jsonl", records]);
+    assert.match(ran.stdout, /\nlayer +op +times +time +share /);
+    assert.match(
+      ran.stdout,
+      /\nnetwork wgconv \(small-net, CPU .*\): \S+ [mu]s for 4 layers\n {2}/,
+    );
+    const report = (...more: string[]) => wgconvHere(["report", records, ...more]);
+    const table = await report("--network", "--trace", trace);
+    assert.match(table.stdout, /\n(c +fwd +2|stem +fwd +1) /);
+    assert.match(table.stdout, / {2}gemm: .*, 1 layer\n/);
+    assert.equal(JSON.parse(await Deno.readTextFile(trace)).traceEvents.length, 2 + 4);
+    assert.match((await report("--network", "--format", "markdown")).stdout, /\n- network wgconv/);
+    const refused = await report("--network", "--format", "csv");
+    assert.deepEqual([refused.code, refused.stdout], [2, ""]);
+    assert.match(
+      refused.stderr,
+      /--network is a table or Markdown, not csv; the HTML page shows it/,
+    );
+    assert.equal((await report("--output", page)).code, 0);
+    const html = await Deno.readTextFile(page);
+    assert.match(html, /<h3>Time by layer, small-net, CPU \(FP64 reference\)<\/h3>/);
+    assert.match(html, /<summary>network wgconv \(small-net, CPU .*\): /);
+    const weighted = await wgconvHere(["compare", records, records, "--weighted"]);
+    assert.match(weighted.stdout, /total speed-up/);
+    assert.match(weighted.stdout, /\nall +3 +1\.000 +1\.000 /);
+  });
+});
+
 Deno.test("mistakes with models are answered by a sentence and exit 2", async () => {
   await inFolder(async (path) => {
     const [model, weights, text] = [`${path}.onnx`, `${path}.pt`, `${path}.txt`];

@@ -2,7 +2,7 @@
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import type { Operation } from "../../src/problem/conv_problem.ts";
 import { parseGemm, printGemm } from "../../src/problem/gemm_suite.ts";
-import { geometricMean } from "../../src/report/comparison.ts";
+import { geometricMean } from "../../src/report/stats.ts";
 import { parseRecords } from "../../src/report/read_records.ts";
 import type { ReadCase } from "../../src/report/record_schema.ts";
 import { type Column, markdownTable } from "../../src/report/table.ts";

@@ -211,6 +211,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
         inputs: [...suites.files, tuningFile(options.tuning)],
         environment: environmentOptions(bench),
         ceilings: modelCeilings(bench),
+        network: options.model !== undefined,
         hooks: {
           tuning: perDevice(({ device }) => tuningOf(tuned, device)),
           ...hooks,

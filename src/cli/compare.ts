@@ -61,6 +61,7 @@ export function compareCommand() {
       oneOf<PairBy>(["best", "algorithm"]),
     )
     .option("--provider <list>", "provider of the base and of the new run, or one for both")
+    .option("--weighted", "also the speed-up of the total time, layers counted by their names (*N)")
     .option("--json", "print JSON")
     .option("--markdown", "print Markdown")
     .addHelpText("after", EXAMPLES)
@@ -79,10 +80,14 @@ export function compareCommand() {
             comparison.uncomparedLines.slice(-1).map((line) => `: ${line}`).join(""),
         );
       }
-      if (options.markdown) out.line(comparisonMarkdown(comparison));
+      const { weighted } = options;
+      if (options.markdown) out.line(comparisonMarkdown(comparison, { weighted }));
       else if (!options.json) {
         out.painted(
-          comparisonText(comparison, verdictPainter("stdout"), terminalColumns("stdout")),
+          comparisonText(comparison, verdictPainter("stdout"), {
+            room: terminalColumns("stdout"),
+            weighted,
+          }),
         );
       }
       if (options.json) {

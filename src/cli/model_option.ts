@@ -5,11 +5,10 @@ import { printableMessage } from "../printable.ts";
 import { InvalidArgumentError } from "#cli-types";
 import { reporter } from "./output.ts";
 
-export const MODEL_HELP =
-  "layers of a model or a log: .onnx, ONEDNN_VERBOSE's lines, MIOpenDriver's commands; repeatable";
-export const BATCH_HELP = "first size of the model's inputs";
-export const INPUT_SHAPE_HELP = "shape of an input, such as x=1x3x224x224; repeatable";
-export const TRAINING_HELP = "also the gradients of a training step";
+export const MODEL_HELP = "layers of an .onnx file, or a log (wgconv layers); repeatable";
+export const BATCH_HELP = "batch of the model's inputs";
+export const INPUT_SHAPE_HELP = "sizes of an input: x=1x3x224x224; repeatable";
+export const TRAINING_HELP = "with a training step's gradients";
 
 /** Options that choose and complete models. */
 export interface ModelChoice {

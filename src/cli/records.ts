@@ -10,6 +10,10 @@ import { EXIT, InputTypeError } from "../errors.ts";
 import type { Backend } from "../gpu/provider.ts";
 import type { CaseTableOptions, ComingCase } from "../report/case_table.ts";
 import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
+import { recordCeilings } from "../report/case_columns.ts";
+import { networksOf } from "../report/network.ts";
+import { networkLines, networkTable } from "../report/network_views.ts";
+import { textTable } from "../report/table.ts";
 import { networkTotals } from "../report/totals.ts";
 import { isUnproved } from "../report/record.ts";
 import type { ReadCase } from "../report/record_schema.ts";
@@ -39,6 +43,8 @@ export interface Suite {
   /** What a device reaches at most, for the table; what is known of it by name where absent. */
   readonly ceilings?: CaseTableOptions["ceilings"];
   readonly onEnd?: () => void;
+  /** Whether the problems are a network's, whose times are added up in the end. */
+  readonly network?: boolean;
 }
 
 /** Where a run over groups computes, and where its records go. */
@@ -70,7 +76,7 @@ export async function openExecutor(
  * @throws {TypeError} where no case ran, or the resumed run was another one.
  */
 export async function reportSuite(
-  { run: asked, groups: all, inputs, hooks, ceilings, onEnd, ...suite }: Suite,
+  { run: asked, groups: all, inputs, hooks, ceilings, onEnd, network, ...suite }: Suite,
   options: SuiteOptions,
 ): Promise<void> {
   const { shard, force, resume } = options;
@@ -161,7 +167,13 @@ export async function reportSuite(
       "Cannot bench: nothing ran, the chosen algorithms support none of the problems",
     );
   }
-  for (const line of networkTotals(cases)) out.line(line);
+  if (network) {
+    for (const own of networksOf(cases, ceilings ?? recordCeilings)) {
+      const { columns, rows } = networkTable(own);
+      out.line(`\n${textTable(columns, rows, undefined, terminalColumns(stream))}`);
+      networkLines(own).forEach((line) => out.line(line));
+    }
+  } else networkTotals(cases).forEach((line) => out.line(line));
   for (const line of timingNotes(cases, run.protocol.spread)) out.message(line);
   writes.conclude(casesExitCode(cases));
 }

@@ -6,7 +6,9 @@ import { writeOutput } from "../npy/atomic_write.ts";
 import { printable, printableMessage } from "../printable.ts";
 import { latestCases } from "../report/case_key.ts";
 import { onlyCases, type RecordSet } from "../report/read_records.ts";
-import { sortCases } from "../report/case_columns.ts";
+import { type Network, networksOf } from "../report/network.ts";
+import { networkLines, networkTable, networkTrace } from "../report/network_views.ts";
+import { recordCeilings, sortCases } from "../report/case_columns.ts";
 import { makerOf } from "../report/speedups.ts";
 import { delimitedTable, recordTable } from "../report/record_table.ts";
 import { markdownTable, textTable } from "../report/table.ts";
@@ -44,8 +46,12 @@ is a part of a name or descriptor. Words of one kind are alternatives, different
 The HTML page is one file without scripts.
 Rooflines show an H200's ceilings; --peak-tflops and --bandwidth give those of other devices.
 
+--network takes the fastest record of each layer, times the count in its name (n"net_conv2*4"), beside those
+of other providers.
+
 Examples:
   wgconv report run.jsonl
+  wgconv report resnet50.jsonl cudnn.jsonl --network --trace resnet50.json
   wgconv report shard*.jsonl --only fwd,bwd-data,nhwc --format markdown
   wgconv report wgconv.jsonl cudnn.jsonl --output report.html
   wgconv report run.jsonl --peak-tflops 82.6 --bandwidth 1008 --output report.html`;
@@ -66,6 +72,8 @@ export function reportCommand() {
     .option("--output <file>", "where the report goes; - is stdout", "-")
     .option("--force", FORCE_HELP)
     .option("--only <words>", "show only these cases: a list, see below", words)
+    .option("--network", "where a network's time goes, layer by layer")
+    .option("--trace <file>", "also write the network as a trace for Perfetto and Chrome")
     .option("--title <text>", "title of the HTML page", "wgconv report")
     .option("--baseline <provider>", "provider that the speed-ups of the HTML page compare with")
     .option("--peak-tflops <n>", "the device's TFLOP/s, for the roofline", positive)
@@ -81,7 +89,10 @@ export function reportCommand() {
       }
       const suit = Object.keys(ENDINGS).filter((one) => ENDINGS[one] === format);
       const endings = suit.length > 0 ? suit : [".txt", ...options.format ? [] : [".md", ".html"]];
-      await proveOutputs([{ option: "--output", path: output, kind: "file", endings }], {
+      await proveOutputs([
+        { option: "--output", path: output, kind: "file", endings },
+        { option: "--trace", path: options.trace, kind: "file", endings: [".json"] },
+      ], {
         inputs: await recordFiles(files),
         force: options.force,
       });
@@ -97,21 +108,61 @@ export function reportCommand() {
         throw new InputRangeError(`Cannot report: no record has the provider "${baseline}"`);
       }
       const records: RecordSet = { ...all, cases: shown };
+      const given = {
+        ...(peakTflops === undefined ? {} : { peak: peakTflops * 1000 }),
+        ...(bandwidth === undefined ? {} : { bandwidth }),
+      };
+      const networks = options.network || options.trace !== undefined
+        ? networksOf(
+          options.only ? onlyCases(all.cases, options.only) : all.cases,
+          (record) => ({ ...recordCeilings(record), ...given }),
+        )
+        : [];
+      if (options.trace !== undefined) await writeText(options.trace, networkTrace(networks));
+      if (options.network) {
+        return await writeText(output, networkReport(networks, format, output !== "-"));
+      }
       const report = await view(records, format, {
         title: options.title,
         sources: files.map((file) => basename(file)),
         ...(baseline === undefined ? {} : { baseline }),
-        ceilings: {
-          ...(peakTflops === undefined ? {} : { peak: peakTflops * 1000 }),
-          ...(bandwidth === undefined ? {} : { bandwidth }),
-        },
+        ceilings: given,
       }, { columns: options.columns, toFile: output !== "-" });
-      await writeOutput(output, (write) => write(new TextEncoder().encode(report)));
+      await writeText(output, report);
       if (replaced > 0) {
         const said = replaced === 1 ? "1 record" : `${replaced} records`;
         reporter("stderr").line(`replaced by later records of the same case: ${said}`);
       }
     });
+}
+
+async function writeText(path: string, text: string): Promise<void> {
+  await writeOutput(path, (write) => write(new TextEncoder().encode(text)));
+}
+
+/**
+ * Where the time of networks goes.
+ *
+ * @throws {TypeError} for a format that has no such view.
+ */
+function networkReport(
+  networks: readonly Network[],
+  format: typeof FORMATS[number],
+  toFile: boolean,
+): string {
+  if (format !== "table" && format !== "markdown") {
+    throw new InputTypeError(
+      `Cannot report: --network is a table or Markdown, not ${format}; the HTML page shows it anyhow`,
+    );
+  }
+  return networks.map((network) => {
+    const { columns, rows } = networkTable(network);
+    const lines = networkLines(network).map(printableMessage);
+    return format === "markdown"
+      ? `${markdownTable(columns, rows)}\n\n${lines.map((line) => `- ${line.trim()}\n`).join("")}`
+      : `${textTable(columns, rows, undefined, toFile ? undefined : terminalColumns("stdout"))}\n` +
+        lines.map((line) => `${line}\n`).join("");
+  }).join("\n");
 }
 
 /** The format of a report that no option says. */

@@ -1,6 +1,7 @@
 import { EXIT } from "../errors.ts";
 import { latestCases } from "./case_key.ts";
 import { formatError, significant } from "./format.ts";
+import { sumOf, timesOf } from "./network.ts";
 import {
   type CasePair,
   type PairBy,
@@ -9,6 +10,7 @@ import {
   uncomparedLine,
 } from "./pair_cases.ts";
 import type { ReadCase } from "./record_schema.ts";
+import { geometricMean } from "./stats.ts";
 import {
   type SpeedChange,
   speedChange,
@@ -29,6 +31,8 @@ interface SpeedSummary {
   readonly op: string;
   /** Of base time over new time, over the cases that have both. */
   readonly geomean: number | null;
+  /** Of all base times over all new times, each as often as a network has its layer. */
+  readonly total: number | null;
   readonly timed: number;
   readonly verdicts: Readonly<Record<SpeedVerdict, number>>;
 }
@@ -122,13 +126,14 @@ function summary(op: string, cases: readonly ComparedCase[]): SpeedSummary {
   const verdicts = { SAME: 0, FASTER: 0, SLOWER: 0, AMBIGUOUS: 0 };
   for (const { speed } of cases) verdicts[speed.verdict]++;
   const speedups = cases.flatMap(({ speed }) => speed.speedup ?? []);
-  return { op, geomean: geometricMean(speedups), timed: speedups.length, verdicts };
-}
-
-/** Geometric mean; `null` of nothing. */
-export function geometricMean(values: readonly number[]): number | null {
-  if (values.length === 0) return null;
-  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
+  const timed = cases.filter(({ speed }) => speed.speedup !== null);
+  const sum = (which: "base" | "next") =>
+    sumOf(
+      timed,
+      (pair) => Math.max(timesOf(pair.base), timesOf(pair.next)) * pair[which].time_ms!.median,
+    );
+  const total = timed.length === 0 ? null : sum("base") / sum("next");
+  return { op, geomean: geometricMean(speedups), total, timed: speedups.length, verdicts };
 }
 
 /** Whether a record is as exact as another. */

@@ -22,34 +22,46 @@ const SUMMARY_COLUMNS: readonly Column[] = [
   { title: "op" },
   { title: "cases", align: "right" },
   { title: "geomean speed-up", align: "right" },
+  { title: "total speed-up", align: "right" },
   { title: "SAME", align: "right" },
   { title: "FASTER", align: "right" },
   { title: "SLOWER", align: "right" },
   { title: "AMBIGUOUS", align: "right" },
 ];
 
+/** How a comparison is shown. */
+export interface ViewOptions {
+  /** Characters in a line of the terminal; undefined where there is none. */
+  readonly room?: number | undefined;
+  /** Whether the speed-up of the total time stands beside the geometric mean. */
+  readonly weighted?: boolean | undefined;
+}
+
 /**
  * A comparison as plain text.
  *
  * @param paint What becomes of words that say how a case came out.
- * @param room Characters in a line of the terminal; undefined where there is none.
  */
 export function comparisonText(
   comparison: Comparison,
   paint: (text: string) => string = (text) => text,
-  room?: number,
+  { room, weighted = false }: ViewOptions = {},
 ): string {
   const table: Table = (columns, rows) =>
     textTable(columns, rows, (cell, column) => {
       const { title } = columns[column]!;
       return title === "speed" || title === "accuracy" ? paint(cell) : cell;
     }, room);
-  return sections(comparison, table).join("\n\n");
+  return sections(comparison, table, weighted).join("\n\n");
 }
 
 /** A comparison as Markdown, for a pull request. */
-export function comparisonMarkdown(comparison: Comparison): string {
-  return sections(comparison, markdownTable, (line) => `- ${markdownText(line)}`).join("\n\n");
+export function comparisonMarkdown(
+  comparison: Comparison,
+  { weighted = false }: ViewOptions = {},
+): string {
+  return sections(comparison, markdownTable, weighted, (line) => `- ${markdownText(line)}`)
+    .join("\n\n");
 }
 
 /** A comparison as plain data, without the samples. */
@@ -100,6 +112,7 @@ type Table = (columns: readonly Column[], rows: readonly (readonly string[])[]) 
 function sections(
   comparison: Comparison,
   table: Table,
+  weighted: boolean,
   item: (line: string) => string = (line) => line,
 ): string[] {
   const { cases, summaries } = comparison;
@@ -109,11 +122,12 @@ function sections(
   return [
     table(CASE_COLUMNS, cases.map(caseCells)),
     table(
-      SUMMARY_COLUMNS,
-      summaries.map(({ op, geomean, timed, verdicts }) => [
+      SUMMARY_COLUMNS.filter(({ title }) => weighted || title !== "total speed-up"),
+      summaries.map(({ op, geomean, total, timed, verdicts }) => [
         op,
         String(timed),
         geomean === null ? "-" : geomean.toFixed(3),
+        ...(weighted ? [total === null ? "-" : total.toFixed(3)] : []),
         ...[verdicts.SAME, verdicts.FASTER, verdicts.SLOWER, verdicts.AMBIGUOUS].map(String),
       ]),
     ),

@@ -1,7 +1,8 @@
-import type { CaseColumnName } from "./case_columns.ts";
+import { type CaseColumnName, recordCeilings } from "./case_columns.ts";
 import { caseLabel, dtypeText, seriesLabel } from "./case_key.ts";
 import { errorHistograms } from "./charts/errors.ts";
 import { chartPoints, distinct, type Point, seriesOf } from "./charts/points.ts";
+import { networkChart, OPERATION_COLOURS } from "./charts/network.ts";
 import { renderCharts } from "./charts/render.ts";
 import { type Ceilings, rooflineCharts } from "./charts/roofline.ts";
 import { CHANGE_COLOURS, speedupChart } from "./charts/speedup.ts";
@@ -10,6 +11,8 @@ import { conditionRows, environmentLines } from "./conditions.ts";
 import { formatError, formatGflops } from "./format.ts";
 import { headlines, verdictLine } from "./headline.ts";
 import { PAGE_STYLE, table, text } from "./html.ts";
+import { isNetwork, type Network, networksOf } from "./network.ts";
+import { networkLines, networkTable } from "./network_views.ts";
 import { precisionNote, type Precisions, precisionsOf, type SpeedAndError } from "./precisions.ts";
 import type { RecordSet } from "./read_records.ts";
 import type { ReadCase, ReadEnvironment } from "./record_schema.ts";
@@ -40,6 +43,8 @@ const PAGE_COLUMNS: readonly CaseColumnName[] = [
 const NOISE = "Lines show the noise: the median of the samples plus and minus " +
   `${NOISE_MADS} median absolute deviations.`;
 const SHOWN_CASES = 30;
+/** More networks than this have tables alone. */
+const MOST_BARS = 8;
 
 /** One self-contained HTML page: charts as inline SVG, no scripts, nothing loaded. */
 export async function reportPage(records: RecordSet, options: PageOptions): Promise<string> {
@@ -47,7 +52,10 @@ export async function reportPage(records: RecordSet, options: PageOptions): Prom
   const points = chartPoints(cases);
   const baselines = options.baseline === undefined ? usualBaselines(points) : [options.baseline];
   const speedups = speedupsOf(points, baselines);
-  const sections = sectionsOf(points, speedups, options.ceilings)
+  const networks = isNetwork(cases)
+    ? networksOf(cases, (record) => ({ ...recordCeilings(record), ...options.ceilings }))
+    : [];
+  const sections = sectionsOf(points, speedups, networks, options.ceilings)
     .filter(({ charts }) => charts.length > 0);
   const drawn = await renderCharts(sections.flatMap(({ charts }) => charts));
   const body = [
@@ -63,6 +71,7 @@ export async function reportPage(records: RecordSet, options: PageOptions): Prom
       ? [`<p>No case of another provider matches one of ${text(baselines.join(", "))}.</p>`]
       : [],
     ...sections.map((section) => figures(section, drawn)),
+    ...networks.map(networkSection),
     precisionTables(precisionsOf(points)),
     measured(cases, records.environments),
     everyCase(cases),
@@ -90,6 +99,7 @@ ${body.filter((part) => part !== "").join("\n")}
 function sectionsOf(
   points: readonly Point[],
   speedups: readonly Speedups[],
+  networks: readonly Network[],
   ceilings: Ceilings,
 ): Section[] {
   const series = seriesOf(points);
@@ -101,6 +111,12 @@ function sectionsOf(
   const changes = Object.entries(CHANGE_COLOURS)
     .map(([change, colour]) => keyItem(meanings[change] ?? change, colour));
   return [
+    {
+      title: "Network",
+      charts: networks.length > MOST_BARS ? [] : networks.map(networkChart),
+      key: distinct(networks.flatMap(({ layers }) => layers.map(({ record }) => record.op)))
+        .map((op) => keyItem(op, OPERATION_COLOURS[op] ?? "#808080")).join(""),
+    },
     {
       title: "Speed-up",
       charts: speedups.map(speedupChart),
@@ -173,6 +189,17 @@ function precisionTable(precisions: Precisions): string {
   return `<details${open}>\n<summary>Throughput and relative L2 error, ${text(facet)}</summary>\n` +
     `<p class="note">${text(precisionNote(precisions))}</p>\n` +
     `${table(columns, [usual, ...rows])}\n</details>`;
+}
+
+/** A network's layers, and its sums. */
+function networkSection(network: Network): string {
+  const { columns, rows } = networkTable(network);
+  const [total, ...lines] = networkLines(network);
+  return `<section>\n<details${rows.length <= SHOWN_CASES ? " open" : ""}>\n<summary>${
+    text(total!)
+  }</summary>\n<ul class="key">${
+    lines.map((line) => `<li>${text(line.trim())}</li>`).join("")
+  }</ul>\n${table(columns, rows)}\n</details>\n</section>`;
 }
 
 function heading(title: string): string {

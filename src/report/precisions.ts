@@ -1,8 +1,7 @@
 import { byFacetOf, distinct, type Point } from "./charts/points.ts";
 import { canonicalProblem, dtypeText } from "./case_key.ts";
-import { geometricMean } from "./comparison.ts";
 import type { ReadCase } from "./record_schema.ts";
-import { median } from "./stats.ts";
+import { geometricMean, median } from "./stats.ts";
 
 /** How fast, in GFLOP/s, and how wrong, by the relative L2 error. */
 export interface SpeedAndError {

@@ -1,5 +1,6 @@
 import { byFacet, distinct, type Point } from "./charts/points.ts";
-import { geometricMean } from "./comparison.ts";
+import { geometricMean } from "./stats.ts";
+import type { ReadCase } from "./record_schema.ts";
 import { haveCasesInCommon, type PairBy, pairCases } from "./pair_cases.ts";
 import {
   type Interval,
@@ -49,6 +50,13 @@ export function usualBaselines(points: readonly Point[]): string[] {
   const peers = providers.filter((provider) => !provider.startsWith("wgconv"));
   if (peers.length > 0 && peers.length < providers.length) return peers;
   return providers.length > 1 ? [providers[0]!] : [];
+}
+
+/** Makers of cases: what is compared first, its peers behind it. */
+export function usualMakers(cases: readonly ReadCase[]): string[] {
+  const makers = distinct(cases.map(makerOf));
+  const own = makers.filter((maker) => maker.startsWith("wgconv"));
+  return own.length === 0 ? makers : [...own, ...makers.filter((maker) => !own.includes(maker))];
 }
 
 /** Speed-ups in a few words: `1.77 x, 2 of 75 slower`, `1.1 x, 0 of 4 slower, 1 ambiguous`. */

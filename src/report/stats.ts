@@ -21,3 +21,9 @@ export function medianAbsoluteDeviation(values: readonly number[]): number {
   const centre = median(values);
   return median(values.map((value) => Math.abs(value - centre)));
 }
+
+/** Geometric mean; `null` of nothing. */
+export function geometricMean(values: readonly number[]): number | null {
+  if (values.length === 0) return null;
+  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
+}

@@ -1,5 +1,5 @@
-import { occurrences } from "../problem/occurrences.ts";
-import { caseProblem, dtypeText } from "./case_key.ts";
+import { dtypeText } from "./case_key.ts";
+import { isImageGradient, isNetwork, timesOf } from "./network.ts";
 import type { ReadCase, ReadTime } from "./record_schema.ts";
 import { formatGflops, formatMilliseconds } from "./format.ts";
 
@@ -16,13 +16,16 @@ export type TotalledCase =
  */
 export function networkTotals(records: readonly TotalledCase[]): string[] {
   const timed = records.filter((record) =>
-    record.time_ms !== null && record.op !== "gemm" && !isImageGradient(record)
+    record.time_ms !== null && !isImageGradient(record) &&
+    (record.op !== "gemm" || nameOf(record) !== undefined)
   );
-  if (!timed.some((record) => times(record) > 1)) return [];
+  if (!isNetwork(timed)) return [];
   const ways = Map.groupBy(timed, (record) => {
     const { op, layout, requested, algorithm, policy = "", tile = "", cache = "" } = record;
     const provider = record.provider === "wgconv" ? "" : record.provider;
-    return [provider, op, dtypeText(record), layout, requested ?? algorithm, policy, tile, cache]
+    // A product's layout is its transposes.
+    const laid = op === "gemm" ? "" : layout;
+    return [provider, op, dtypeText(record), laid, requested ?? algorithm, policy, tile, cache]
       .filter(Boolean)
       .join(" ");
   });
@@ -38,22 +41,11 @@ export function networkTotals(records: readonly TotalledCase[]): string[] {
 
 function totalText(cases: readonly TotalledCase[]): string {
   const sum = (figure: (record: TotalledCase) => number) =>
-    cases.reduce((total, record) => total + times(record) * figure(record), 0);
+    cases.reduce((total, record) => total + timesOf(record) * figure(record), 0);
   const ms = sum(({ time_ms }) => time_ms!.median);
   const rate = formatGflops(sum(({ flops }) => flops ?? 0) / ms / 1e6);
   const layers = sum(() => 1);
   return `${formatMilliseconds(ms)} for ${layers} ${layers === 1 ? "layer" : "layers"}, ${rate}`;
-}
-
-/** Channels of an image, or of sound. */
-const IMAGE_CHANNELS = 4;
-
-/** Whether it is the gradient of a network's own input: of a layer of few channels in one group. */
-function isImageGradient(record: TotalledCase): boolean {
-  if (record.op !== "bwd-data") return false;
-  const problem = caseProblem(record);
-  return problem !== null && "conv" in problem && problem.conv.groups === 1 &&
-    problem.conv.inChannels <= IMAGE_CHANNELS;
 }
 
 function nameOf({ problem }: TotalledCase): string | undefined {
@@ -63,8 +55,4 @@ function nameOf({ problem }: TotalledCase): string | undefined {
 /** `resnet18` of `resnet18_conv2*4`. */
 function networkOf(record: TotalledCase): string | undefined {
   return /^([^_]+)_./.exec(nameOf(record) ?? "")?.[1];
-}
-
-function times(record: TotalledCase): number {
-  return occurrences(nameOf(record));
 }

@@ -19,6 +19,14 @@ Deno.test("networkTotals() counts each layer as often as its name says", () => {
     "total fwd f32 nchw direct cold: 9.000 ms for 3 layers, 0.6667 GFLOP/s",
   ]);
   assert.deepEqual(networkTotals([record('ic1n"b"', 4)]), []);
+  const product = { op: "gemm", algorithm: "gemm", layout: "nt" };
+  const products = [{ ...record('1 2 3 n t n"f*2"', 5), ...product }, {
+    ...record("9 9 9", 7),
+    ...product,
+  }];
+  assert.deepEqual(networkTotals(products), [
+    "total gemm f32 gemm hot: 10.00 ms for 2 layers, 0.4000 GFLOP/s",
+  ]);
 });
 
 Deno.test("networkTotals() has a line a network where names are of several, without gradients of images", () => {
