@@ -86,47 +86,70 @@ for (
   });
 }
 
-/** The `run:` steps of a workflow, and the folder that they run in. */
-function stepsOf(workflow: string): { readonly folder: string; readonly runs: readonly string[] } {
-  const [, folder = "."] = /^ +working-directory: (\S+)$/m.exec(workflow) ?? [];
-  return { folder, runs: [...workflow.matchAll(/^ +run: (.+)$/gm)].map(([, line]) => line!) };
+interface ActionInputs {
+  readonly command: string;
+  readonly baseline?: string;
 }
 
-Deno.test("the example workflow runs in another repository, beside which it checks this one out", async () => {
-  const workflow = await Deno.readTextFile(`${EXAMPLES}accuracy.yml`);
-  const checkouts = [...workflow.matchAll(/uses: actions\/checkout@v4\n +with:\n((?: {10}.*\n)+)/g)]
-    .map(([, said]) =>
-      Object.fromEntries([...said!.matchAll(/(\S+): (\S+)/g)].map(([, k, v]) => [k, v]))
-    );
-  const [own, program] = checkouts;
-  assert.equal(checkouts.length, 2);
-  assert.deepEqual([own!.repository, program!.ref], [undefined, `v${VERSION}`]);
-  const { folder, runs } = stepsOf(workflow);
-  assert.equal(folder, own!.path);
-  using workspace = temporaryDirectory();
-  const at = (name: string) => `${workspace.path}/${name}`;
-  await Deno.mkdir(at(folder));
-  // A project of its own, which has neither our dependencies nor our files.
-  await Deno.writeTextFile(at(`${folder}/deno.json`), '{ "workspace": ["./part"] }');
-  await Deno.mkdir(at(`${folder}/part`));
-  await Deno.writeTextFile(at(`${folder}/part/deno.json`), "{}");
-  await Deno.symlink(ROOT, at(program!.path!));
-  const [install, check, ...more] = runs;
-  assert.match(install!, /^sudo apt-get /);
-  assert.deepEqual(more, []);
-  const tiny = "--match pointwise --op fwd --layout nchw --algorithm direct";
+/** Runs action.yml's step that runs wgconv, as a runner would, in a folder of another repository. */
+async function runAction(cwd: string, { command, baseline = "" }: ActionInputs) {
+  const action = await Deno.readTextFile(`${ROOT}action.yml`);
+  const given: Record<string, string> = { command, baseline };
+  const input = (name: string) =>
+    given[name] ?? new RegExp(`\\n  ${name}:\\n.*\\n    default: (.*)`).exec(action)![1]!;
+  const env = Object.fromEntries(
+    [...action.matchAll(/^ +([A-Z]+): \$\{\{ inputs\.(\w+) \}\}$/gm)]
+      .map(([, variable, name]) => [variable!, input(name!)]),
+  );
+  const line = [...action.matchAll(/^ +run: (.*)$/gm)].at(-1)![1]!;
+  const files = { GITHUB_OUTPUT: `${cwd}/output`, GITHUB_STEP_SUMMARY: `${cwd}/summary` };
+  for (const file of Object.values(files)) await Deno.writeTextFile(file, "");
   const path = `${dirname(Deno.execPath())}:${Deno.env.get("PATH")}`;
-  const env = { ...taskEnvironment(), PATH: path };
-  const step = (line: string) => run("sh", ["-ec", line], { cwd: at(folder), env });
-  const good = await step(`${check} ${tiny}`);
+  const ran = await run("bash", ["--noprofile", "--norc", "-eo", "pipefail", "-c", line], {
+    cwd,
+    env: { ...taskEnvironment(), ...env, ...files, PATH: path, GITHUB_ACTION_PATH: ROOT },
+  });
+  const [output, summary] = await Promise.all(
+    Object.values(files).map((f) => Deno.readTextFile(f)),
+  );
+  return { ...ran, output: output!, summary: summary! };
+}
+
+Deno.test("the action runs in another repository, and exits as wgconv does", async () => {
+  using workspace = temporaryDirectory();
+  const { path } = workspace;
+  // A project of its own, which has neither our dependencies nor our files.
+  await Deno.writeTextFile(`${path}/deno.json`, '{ "workspace": ["./part"] }');
+  await Deno.mkdir(`${path}/part`);
+  await Deno.writeTextFile(`${path}/part/deno.json`, "{}");
+  const tiny = "--match 'pointwise' --op fwd --layout nchw --algorithm direct";
+  const good = await runAction(path, { command: `check ${tiny}` });
   assert.equal(good.code, 0, good.stderr);
   assert.match(good.stdout, /1 case/);
-  const kept = [...workflow.matchAll(/^ +(?:report_paths: )?(\S+\/(?:check\.xml|failed\/?))$/gm)]
-    .map(([, file]) => file!);
-  assert.deepEqual(kept, [`${folder}/check.xml`, `${folder}/failed/`, `${folder}/check.xml`]);
-  assert.match(await Deno.readTextFile(at(kept[0]!)), /<testsuite /);
-  // A step that finds nothing to check fails.
-  assert.equal((await step(`${check} --match nothing_of_that_name`)).code, 2);
+  assert.equal(good.output, "records=wgconv-results/check.jsonl\njunit=wgconv-results/check.xml\n");
+  assert.match(good.summary, /^### wgconv check .*\n[^]*\| pass /);
+  assert.match(await Deno.readTextFile(`${path}/wgconv-results/check.xml`), /<testsuite /);
+  assert.equal((await runAction(path, { command: "check --match nothing_of_that_name" })).code, 2);
+  assert.equal((await runAction(path, { command: "tensor info x.npy" })).code, 2);
+
+  const command = "bench mb1ic4ih8oc4kh3 --device cpu --runs 1 --fill-ms 0";
+  const base = await runAction(path, { command });
+  assert.equal(base.code, 0, base.stderr);
+  await Deno.rename(`${path}/wgconv-results/bench.jsonl`, `${path}/base.jsonl`);
+  const compared = await runAction(path, { command, baseline: "base.jsonl" });
+  assert.match(compared.summary, /geomean speed-up/);
+  assert.equal((await runAction(path, { command, baseline: "none.jsonl" })).code, 2);
+
+  const made = await runAction(path, {
+    command: "verify --output none.npy --problem mb1ic1ih3oc1kh3",
+  });
+  assert.equal(made.code, 2);
+});
+
+Deno.test("the example workflow names an action of this version, and files that the action writes", async () => {
+  const workflow = await Deno.readTextFile(`${EXAMPLES}accuracy.yml`);
+  assert.match(workflow, new RegExp(`uses: wgconv/wgconv@v${VERSION.replaceAll(".", "\\.")}\n`));
+  assert.match(workflow, /report_paths: wgconv-results\/check\.xml$/m);
 });
 
 /** Runs a shell script with the program on its path as `wgconv`. */
