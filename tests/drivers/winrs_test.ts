@@ -5,6 +5,7 @@ import { checkRun } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { runGolden } from "../golden_conv.ts";
 import { sizeModes } from "../random_axes.ts";
+import { configureAs, parsePair } from "../support/winrs_figures.ts";
 import {
   checkWinrs,
   filterSizes,
@@ -16,12 +17,11 @@ import {
 import { backend, full } from "./driver.ts";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
 import { expectPlanned } from "../../src/algorithms/refusal.ts";
-import { configureAs } from "../../src/algorithms/winrs/configure.ts";
 import { admissible, omegaName, OMEGAS, reduceAxes } from "../../src/algorithms/winrs/omega.ts";
-import { parsePair } from "../../src/algorithms/winrs/pair.ts";
 import { planConfiguration } from "../../src/algorithms/winrs/plan.ts";
 import { gridSegments } from "../../src/algorithms/winrs/segments.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import { openDevice } from "../../src/gpu/device.ts";
+import { GpuDevice } from "../../src/gpu/gpu_device.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";

@@ -1,12 +1,6 @@
 import { elementsOf } from "../../elements/elements.ts";
 import type { Scalar } from "../../elements/scalar.ts";
-import {
-  loadedTensor,
-  policyVector,
-  type TapRing,
-  type TapRow,
-  type TileLoader,
-} from "../../kernels/loader.ts";
+import { loadedTensor, policyVector, type TileLoader } from "../../kernels/loader.ts";
 import { filterLoader, type FilterShape } from "../../kernels/loaders/filter.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { ModuleBuilder, TensorAccess, TensorSplit } from "../../kernels/module.ts";
@@ -14,27 +8,17 @@ import type { PackShape } from "../../kernels/pack.ts";
 import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
 import type { ResultPlaces } from "../../kernels/reduce.ts";
 import type { UnevenRows } from "../../kernels/tile_scheduler.ts";
-import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
-import { type FilterLayout, type Layout, stridesInLayout } from "../../tensor/layout.ts";
+import type { ConvTensor } from "../../problem/conv_problem.ts";
+import type { Layout } from "../../tensor/layout.ts";
+import type { TileAccess } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
 
 /** How an operand lies in memory. */
-export interface Access {
-  readonly along: TileLoader["along"];
-  readonly value: Scalar;
-  readonly vector: 1 | 4;
-  /** Runs of a step's depth in which it lies; one where absent. */
-  readonly runs?: number;
-  /** Taps that a step multiplies each load with. */
-  readonly tapRow?: TapRow;
-  /** Taps whose columns a step multiplies with what it and steps before it have loaded. */
-  readonly tapRing?: TapRing;
-  /** Whether each step finds anew where it lies. */
-  readonly gathered?: boolean;
-  /** Elements from a place to the next in memory, where that is known and places do not lie beside each other. */
-  readonly pitch?: number;
-  /** Elements that its loads step over: for matrix units they are of eight halves where all are whole eights. */
-  readonly steps?: readonly number[];
+export type Access = TileAccess & { readonly value: Scalar; readonly vector: 1 | 4 };
+
+/** Elements of a policy's loads of an operand. */
+export function accessVector(policy: TilePolicy, { vector, steps = [] }: Access): 1 | 4 | 8 {
+  return policyVector(policy, vector, steps);
 }
 
 /** The product a problem becomes, and how its operands and result lie in memory. */
@@ -71,15 +55,6 @@ export interface Operands {
   readonly classes?: string;
 }
 
-/** Strides in elements of one of the problem's tensors, per canonical axis. */
-export function stridesOf(
-  { problem, layout: images, filterLayout }: PlanRequest,
-  which: ConvTensor,
-  layout: Layout | FilterLayout = which === "filter" ? filterLayout : images,
-): number[] {
-  return stridesInLayout(tensorShape(problem, which), layout);
-}
-
 /** `nhwc`, `nhwc_to_nchw`: how images lie, and results where they lie otherwise, as it stands in kernel names. */
 export function layoutTrait({ layout }: Pick<PlanRequest, "layout">, results: Layout): string {
   return results === layout ? layout : `${layout}_to_${results}`;
@@ -89,14 +64,6 @@ export function layoutTrait({ layout }: Pick<PlanRequest, "layout">, results: La
 export function loadVector({ variant }: PlanRequest): (elements: number) => 1 | 4 {
   const { vectorLoads } = fullVariant(variant);
   return (elements) => vectorLoads && elements % 4 === 0 ? 4 : 1;
-}
-
-/** Channels of a group. */
-export function groupChannels(problem: ConvProblem): { input: number; output: number } {
-  return {
-    input: problem.inChannels / problem.groups,
-    output: problem.outChannels / problem.groups,
-  };
 }
 
 /** A of a product that a filter is: packed first, or read as it lies. */
@@ -151,22 +118,17 @@ export function filterOperands(
   // Strides are those of every policy.
   const place = lying && lyingPlace(request, pack(TILE_POLICIES[0]!));
   if (lying === undefined || place === undefined) return [first];
-  const { along, vector: least, together, whole } = place;
-  const vectorOf = (policy: TilePolicy) => policyVector(policy, least, whole);
+  const { along, vector, together, whole: steps } = place;
   const { tapRows } = pack(TILE_POLICIES[0]!);
+  const runs = tapRows && { runs: tapRows.taps };
+  const access: Access = { along, vector, value: tile, steps, ...runs };
   return [first, {
-    access: {
-      along,
-      vector: least,
-      value: tile,
-      steps: whole,
-      ...(tapRows && { runs: tapRows.taps }),
-    },
+    access,
     pack: () => undefined,
     trait: (policy) =>
-      `${request.filterLayout}${vectorOf(policy)}${together ? along.slice(0, 1) : "s"}`,
+      `${request.filterLayout}${accessVector(policy, access)}${together ? along.slice(0, 1) : "s"}`,
     loader(module, policy, split) {
-      const vector = vectorOf(policy);
+      const vector = accessVector(policy, access);
       const tensor = loadedTensor(module, "filter", vector, split, elements);
       const reach = lying(module, policy);
       const lies = { along, together, vector };
@@ -184,10 +146,7 @@ interface LyingFilter extends Pick<FilterShape, "along" | "together"> {
 }
 
 /** How a filter is read as it lies: along its rows or its channels; undefined where neighbours of both lie far apart. */
-function lyingPlace(
-  request: PlanRequest,
-  shape: PackShape,
-): LyingFilter | undefined {
+function lyingPlace(request: PlanRequest, shape: PackShape): LyingFilter | undefined {
   const { groups, rows, channels, taps, groupStride, rowStride, channelStride, tapStride } = shape;
   const along = rowStride === 1 ? "place" : channelStride === 1 ? "depth" : undefined;
   if (along === undefined) {

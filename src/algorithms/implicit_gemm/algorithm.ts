@@ -19,11 +19,10 @@ import { withHalfTile } from "../product_time.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
-import { channelsLastGradient, channelsLastNote, channelsLastOperands } from "./channels_last.ts";
 import { inMath, refuseHalves, timeInMath } from "./halves.ts";
 import { planHalves } from "./halves_plan.ts";
 import { implicitProduct, storesApart } from "./product.ts";
-import { wordsOperands } from "./words.ts";
+import { turnGradient, writeOperands } from "./written.ts";
 
 /** Plans implicit GEMM: the convolution as one product whose operands are gathered on the way. */
 function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
@@ -33,7 +32,7 @@ function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   const { problem } = request;
   const chosen = request === asked ? plain : implicitProduct(request);
   if (isRefusal(chosen)) return chosen;
-  const { operands, product: uncut, cut, channelsLast, words } = chosen;
+  const { operands, product: uncut, cut, written } = chosen;
   const elements = resultElements(problem);
   const { policy } = cut;
   const tensors = problemBuffers(request, mode);
@@ -42,24 +41,18 @@ function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   const passes: Pass[] = [];
 
   let { tensor } = tensors;
-  if (words && elements > 0) {
-    const written = wordsOperands(words, buffers, tensor);
-    tensor = written.places;
-    passes.push(...written.passes);
+  const writes = elements > 0 ? written : undefined;
+  if (writes) {
+    const operands = writeOperands(writes, buffers, tensor);
+    tensor = operands.places;
+    passes.push(...operands.passes);
   }
-  if (channelsLast && elements > 0) {
-    const written = channelsLastOperands(channelsLast, buffers, tensor);
-    tensor = written.places;
-    passes.push(...written.passes);
-  }
-  const gradient = channelsLast && elements > 0
-    ? channelsLastGradient(channelsLast, buffers, result)
-    : undefined;
+  const gradient = writes && turnGradient(writes, buffers, result);
   const apart = storesApart(request, operands);
   const sums = apart ? buffers.workspace("sums", elements, "i32") : undefined;
   const product = {
     ...(apart ? sumsRequest(request) : request),
-    ...(channelsLast && { problem: channelsLast.request.problem }),
+    ...(written && { problem: written.request.problem }),
   };
 
   const pack = operands.pack(policy);
@@ -112,8 +105,7 @@ function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
       ...[operands.b.tapRow ?? operands.b.tapRing].flatMap((row) =>
         row === undefined ? [] : [`places are loaded once for each row of ${row.taps} taps`]
       ),
-      ...(words?.note === undefined ? [] : [words.note]),
-      ...(channelsLast ? [channelsLastNote(request, channelsLast)] : []),
+      ...(written?.note === undefined ? [] : [written.note]),
       ...(apart ? ["a pass of its own stores the results, whose channels are no whole words"] : []),
       ...cutNotes(cutting.cut, cutTiles(shape, problem.groups), request),
     ],

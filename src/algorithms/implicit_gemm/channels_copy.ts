@@ -1,15 +1,21 @@
 /** How a tensor is written once more, so that channels lie innermost: images, filters, and gradients of filters. */
 import type { Scalar } from "../../elements/scalar.ts";
 import { unfoldedElements, unfoldKernel, type UnfoldShape } from "../../kernels/im2col.ts";
-import { packedElements, type PackShape } from "../../kernels/pack.ts";
+import {
+  packBytesKernel,
+  type PackBytesShape,
+  packedElements,
+  packedWords,
+  type PackShape,
+  packStridedKernel,
+} from "../../kernels/pack.ts";
 import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
-import { packFilterPass } from "../conv_product.ts";
+import { stridesOf } from "../geometry.ts";
 import { pass } from "../passes.ts";
 import type { Pass } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import { bufferBytes, type BufferList, fitsBuffer } from "../tensors.ts";
-import { stridesOf } from "./access.ts";
 
 /** From so many channels on a copy through workgroup memory is faster than one by single elements. */
 const FEW_ROWS = 16;
@@ -17,8 +23,8 @@ const FEW_ROWS = 16;
 /** Taps and channels that may become channels. */
 export const MOST_UNFOLDED = 64;
 
-/** How a tensor is written once more: turned, or taken apart along an axis. */
-export type Copy = PackShape | UnfoldShape;
+/** How a tensor is written once more: turned, taken apart along an axis, or its bytes as words. */
+export type Copy = PackShape | UnfoldShape | PackBytesShape;
 
 /** An image with so many channels innermost; taps of the last axis among them where it is unfolded. */
 export function imageCopy(
@@ -32,13 +38,13 @@ export function imageCopy(
   which: ConvTensor,
   paddedChannels: number,
   unfolded: boolean,
-): Copy;
+): PackShape | UnfoldShape;
 export function imageCopy(
   request: PlanRequest,
   which: ConvTensor,
   paddedChannels: number,
   unfolded: boolean,
-): Copy {
+): PackShape | UnfoldShape {
   const { problem, layout } = request;
   const [batch, channels, ...sizes] = tensorShape(problem, which) as [number, number];
   const strides = stridesOf(request, which);
@@ -135,7 +141,7 @@ export function gradientCopy(
   { problem, filterLayout }: PlanRequest,
   padded: ConvProblem,
   taps: number,
-): Copy {
+): PackShape | UnfoldShape {
   const [filters, channels, ...sizes] = tensorShape(problem, "filter") as [number, number];
   const lying = padded.inChannels / padded.groups;
   const places = elementCount(sizes) / taps;
@@ -181,7 +187,11 @@ function matrices(
 
 /** Elements that a copy writes. */
 export function copiedElements(copy: Copy): number {
-  return "axis" in copy ? unfoldedElements(copy) : packedElements(copy);
+  return "axis" in copy
+    ? unfoldedElements(copy)
+    : "panel" in copy
+    ? packedWords(copy)
+    : packedElements(copy);
 }
 
 /** The pass that copies a tensor; none where there is nothing to copy. */
@@ -191,10 +201,13 @@ export function copyPasses(
   at: { readonly unpacked: number; readonly packed: number },
   element: Scalar,
 ): Pass[] {
-  if (!("axis" in copy)) return packFilterPass(copy, buffers, at, element);
-  if (unfoldedElements(copy) === 0) return [];
+  if (copiedElements(copy) === 0) return [];
   const { unpacked, packed } = buffers.splits(at);
-  const kernel = unfoldKernel(copy, buffers.mode, unpacked, packed, element);
+  const kernel = "axis" in copy
+    ? unfoldKernel(copy, buffers.mode, unpacked, packed, element)
+    : "panel" in copy
+    ? packBytesKernel(copy, buffers.mode, unpacked, packed)
+    : packStridedKernel(copy, buffers.mode, unpacked, packed, element);
   return [pass(kernel, buffers, at)];
 }
 

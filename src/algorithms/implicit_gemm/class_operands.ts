@@ -6,7 +6,7 @@ import {
   classSides,
   tileClasses,
 } from "../../kernels/class_output.ts";
-import { loadedTensor, policyVector } from "../../kernels/loader.ts";
+import { loadedTensor } from "../../kernels/loader.ts";
 import { classFilterLoader, classTap } from "../../kernels/loaders/filter.ts";
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/matrix.ts";
@@ -22,17 +22,16 @@ import {
 } from "../../kernels/stride_classes.ts";
 import type { Layout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
-import { spatialAxes } from "../geometry.ts";
+import { ceilTo, groupOf, packedShape, spatialAxes, stridesOf } from "../geometry.ts";
 import type { PlanRequest } from "../request.ts";
 import {
   type Access,
+  accessVector,
   type FilterOperand,
   filterOperands,
-  groupChannels,
   layoutTrait,
   loadVector,
   type Operands,
-  stridesOf,
 } from "./access.ts";
 
 /** An axis as a product has it. */
@@ -93,34 +92,29 @@ function sidedOperands(
   sides: readonly SidedAxis[],
 ): Operands[] {
   const { problem, layout } = request;
+  const { batch, groups } = problem;
   const elements = elementsOf(request);
-  const { tile } = elements;
   const four = loadVector(request);
-  const { input: rowChannels, output: channels } = groupChannels(problem);
+  const { inputs: rowChannels, outputs: channels } = groupOf(request);
   const source = stridesOf(request, "output");
   const target = stridesOf(request, "input", lying);
-  const filter = stridesOf(request, "filter");
   const batchInner = layout === "chwn";
   const inner = lying === "nhwc" ? "channels" : "classes";
+  const value = elements.tile;
   const b: Access = layout === "nhwc"
     ? {
       along: "depth",
       vector: four(channels),
-      value: tile,
+      value,
       gathered: true,
       steps: [channels],
       pitch: source.at(-1)!,
     }
-    : {
-      along: "place",
-      vector: batchInner ? four(problem.batch) : 1,
-      value: tile,
-      steps: [problem.batch],
-    };
+    : { along: "place", vector: batchInner ? four(batch) : 1, value, steps: [batch] };
   const results: ClassResults = {
     channels: rowChannels,
     channelStride: target[1]!,
-    batch: problem.batch,
+    batch,
     batchStride: target[0]!,
     batchInner,
     inner,
@@ -140,34 +134,25 @@ function sidedOperands(
   const most = elementCount(walked.map(mostTaps));
   const share = tapShare(walked);
   // Whole steps, so that each lies within a tap.
-  const padded = ({ depth }: TilePolicy) => Math.ceil(channels / depth) * depth;
+  const padded = ({ depth }: TilePolicy) => ceilTo(channels, depth);
   const pack = (policy: TilePolicy): PackShape => {
     const taps = elementCount(walked.map(({ taps }) => taps));
-    return {
-      groups: problem.groups,
+    const paddedChannels = padded(policy);
+    const shape = {
+      ...packedShape(request, policy, paddedChannels),
       rows,
-      paddedRows: Math.ceil(rows / policy.rows) * policy.rows,
-      channels,
-      paddedChannels: padded(policy),
+      paddedRows: ceilTo(rows, policy.rows),
       taps,
-      depth: taps * padded(policy),
-      groupStride: channels * filter[0]!,
-      rowStride: filter[1]!,
-      channelStride: filter[0]!,
-      tapStride: filter.at(-1)!,
-      ...(rows === rowChannels ? {} : {
-        classes: {
-          inner,
-          channels: rowChannels,
-          axes: sides.map(({ axis, rows, lead, walked }) => ({
-            stride: rows ? axis.stride : 1,
-            lead,
-            taps: axis.taps,
-            most: walked.taps,
-          })),
-        },
-      }),
+      depth: taps * paddedChannels,
     };
+    if (rows === rowChannels) return shape;
+    const axes = sides.map(({ axis, rows, lead, walked }) => ({
+      stride: rows ? axis.stride : 1,
+      lead,
+      taps: axis.taps,
+      most: walked.taps,
+    }));
+    return { ...shape, classes: { inner, channels: rowChannels, axes } };
   };
   const filters = filterOperands(request, {
     pack,
@@ -186,11 +171,10 @@ function sidedOperands(
       })
       : undefined,
   });
-  const vectorOf = (policy: TilePolicy) => policyVector(policy, b.vector, b.steps ?? []);
   const withFilter = (one: FilterOperand): Operands => ({
     rows,
-    columns: problem.batch * elementCount(sides.map(({ grid }) => grid)),
-    batches: problem.groups * classes,
+    columns: batch * elementCount(sides.map(({ grid }) => grid)),
+    batches: groups * classes,
     ...(tiled
       ? {
         share,
@@ -210,7 +194,7 @@ function sidedOperands(
     depth: (policy) => most * padded(policy) - (tiled ? 0 : padded(policy) - channels),
     pack: one.pack,
     loaders(module, policy, split) {
-      const vector = vectorOf(policy);
+      const vector = accessVector(policy, b);
       const gradient = loadedTensor(module, "output", vector, split("b"), elements);
       return [
         one.loader(module, policy, split("a")),
@@ -222,7 +206,7 @@ function sidedOperands(
             dilation: classSteps(walked).dilation,
           })),
           classes: tiled,
-          batch: problem.batch,
+          batch,
           channels,
           paddedChannels: padded(policy),
           batchStride: source[0]!,
@@ -240,13 +224,13 @@ function sidedOperands(
     result: {
       classes: results,
       // One group begins at the beginning, whatever its channels divide.
-      group: problem.groups === 1 ? 0 : rowChannels * target[1]!,
+      group: groups === 1 ? 0 : rowChannels * target[1]!,
     },
     linear: () => false,
     trait: (policy) =>
       `${layoutTrait(request, lying)}_${sides.length}d_classes_${classSides(results)}_${
         one.trait(policy)
-      }b${vectorOf(policy)}`,
+      }b${accessVector(policy, b)}`,
     classes: `${elementCount(problem.stride)} classes, products of ${rows} rows and ` +
       (share < 1 ? `${most} taps at most` : `${most} taps`),
   });

@@ -1,5 +1,5 @@
 import { elementsOf } from "../../elements/elements.ts";
-import { loadedTensor, policyVector } from "../../kernels/loader.ts";
+import { loadedTensor } from "../../kernels/loader.ts";
 import { placesLoader, shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
 import { ringGradientLoader, ringInputLoader } from "../../kernels/loaders/correlation_ring.ts";
 import { rowTrait } from "../../kernels/loaders/gather.ts";
@@ -12,14 +12,14 @@ import {
 } from "../../kernels/loaders/rings.ts";
 import { runsAlone } from "../../kernels/loop/dealt_loader.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
-import { policyThreads, type TilePolicy } from "../../kernels/policy.ts";
+import { policyThreads } from "../../kernels/policy.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { addsUp } from "../conv_product.ts";
-import { spatialAxes } from "../geometry.ts";
+import { groupOf, spatialAxes, stridesOf } from "../geometry.ts";
 import { productUnit } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
-import { type Access, groupChannels, loadVector, type Operands, stridesOf } from "./access.ts";
+import { type Access, accessVector, loadVector, type Operands } from "./access.ts";
 
 /**
  * Backward-filter: output gradient times shifted input, deep along images and places as they follow each other, and by rows whose taps
@@ -39,7 +39,7 @@ const MOST_RING_TAPS = 5;
  */
 function ringOperands(request: PlanRequest, placed: Operands): Operands[] {
   const { problem, layout, variant } = request;
-  const { input, output } = groupChannels(problem);
+  const { inputs, outputs } = groupOf(request);
   const unit = productUnit(request, addsUp(placed.result, placed.rows, variant));
   const { prefetch, doubleBuffer } = fullVariant(variant);
   const inputStrides = stridesOf(request, "input");
@@ -48,17 +48,13 @@ function ringOperands(request: PlanRequest, placed: Operands): Operands[] {
   const last = axes.at(-1)!;
   const { taps, stride, dilation } = last;
   if (unit?.unit.component !== "f16" || unit.split || !prefetch || doubleBuffer) return [];
-  if (layout !== "nhwc" || loadVector(request)(input) !== 4 || input % 8 !== 0) return [];
+  if (layout !== "nhwc" || loadVector(request)(inputs) !== 4 || inputs % 8 !== 0) return [];
   if (taps < 2 || taps > MOST_RING_TAPS || stride !== 1) return [];
   const { result } = placed;
   if (result.classes !== undefined) return [];
   const elements = elementsOf(request);
-  const columns = { taps, block: unit.unit.n, channels: input };
+  const columns = { taps, block: unit.unit.n, channels: inputs };
   const joins = joinsRows(last) && request.sizes !== "uniform";
-  const vectors = (policy: TilePolicy) => ({
-    a: policyVector(policy, placed.a.vector, placed.a.steps ?? []),
-    b: policyVector(policy, placed.b.vector, placed.b.steps ?? []),
-  });
   return (joins ? [false, true] : [false]).map((joined): Operands => {
     const depthOf = (count: number) => ({
       batch: problem.batch,
@@ -72,33 +68,25 @@ function ringOperands(request: PlanRequest, placed: Operands): Operands[] {
       b: { ...placed.b, tapRing: tapRingOf(last, joined) },
       depth: ({ depth }) => ringSteps(depthOf(depth)) * depth,
       loaders(module, policy, split) {
-        const vector = vectors(policy);
+        const [a, b] = [accessVector(policy, placed.a), accessVector(policy, placed.b)];
         const kind = runsAlone(policyThreads(policy)) ? "ordered" : "read";
-        const gradient = loadedTensor(module, "output", vector.a, split("a"), elements, kind);
-        const image = loadedTensor(module, "input", vector.b, split("b"), elements, kind);
+        const gradient = loadedTensor(module, "output", a, split("a"), elements, kind);
+        const image = loadedTensor(module, "input", b, split("b"), elements, kind);
         const depth = depthOf(policy.depth);
-        const tensor = (strides: readonly number[], channels: number) => ({
+        const tensor = (strides: readonly number[], channels: number, vector: typeof a) => ({
           channels,
           batchStride: strides[0]!,
           strides: strides.slice(2),
+          vector,
         });
         return [
-          ringGradientLoader(module, gradient, depth, {
-            ...tensor(gradientStrides, output),
-            vector: vector.a,
-          }),
-          ringInputLoader(
-            module,
-            image,
-            depth,
-            { ...tensor(inputStrides, input), vector: vector.b },
-            columns,
-          ),
+          ringGradientLoader(module, gradient, depth, tensor(gradientStrides, outputs, a)),
+          ringInputLoader(module, image, depth, tensor(inputStrides, inputs, b), columns),
         ];
       },
       result: { ...result, ring: { ...columns, columns: placed.columns } },
       trait(policy) {
-        const { a, b } = vectors(policy);
+        const [a, b] = [accessVector(policy, placed.a), accessVector(policy, placed.b)];
         const { rows } = depthOf(policy.depth).box;
         return `${layout}_${problem.filterSize.length}d_${rowTrait({ taps, dilation })}${
           joined ? "j" : ""
@@ -111,102 +99,79 @@ function ringOperands(request: PlanRequest, placed: Operands): Operands[] {
 /** Backward-filter, deep along images and places as they follow each other. */
 function placedOperands(request: PlanRequest): Operands {
   const { problem, layout, filterLayout } = request;
+  const { batch } = problem;
   const elements = elementsOf(request);
-  const { tile } = elements;
+  const { tile: value } = elements;
   const four = loadVector(request);
-  const group = groupChannels(problem);
+  const { inputs, outputs } = groupOf(request);
   const inputStrides = stridesOf(request, "input");
   const gradientStrides = stridesOf(request, "output");
-  const filterStrides = stridesOf(request, "filter");
+  const filter = stridesOf(request, "filter") as [number, number];
   const taps = elementCount(problem.filterSize);
   const spots = elementCount(problem.outputSize);
   const batchInner = layout === "chwn";
   const channelsInner = layout === "nhwc" || filterLayout === "krsc" || taps === 1;
   const still = meetsPlaces(problem);
-  const alongDepth = four(batchInner ? problem.batch : spots);
-  const innermost = [batchInner ? problem.batch : spots];
-  const a: Access = layout === "nhwc"
-    ? { along: "place", vector: four(group.output), value: tile, steps: [group.output] }
-    : { along: "depth", vector: alongDepth, value: tile, steps: innermost };
-  const b: Access = layout === "nhwc"
-    ? { along: "place", vector: four(group.input), value: tile, steps: [group.input] }
-    : {
-      along: "depth",
-      vector: still || batchInner ? alongDepth : 1,
-      value: tile,
-      steps: innermost,
-    };
-  const depth = problem.batch * spots;
-  const vectorOf = (policy: TilePolicy, { vector, steps = [] }: Access) =>
-    policyVector(policy, vector, steps);
+  const innermost = batchInner ? batch : spots;
+  const access = (channels: number, runs: boolean): Access =>
+    layout === "nhwc"
+      ? { along: "place", vector: four(channels), value, steps: [channels] }
+      : { along: "depth", vector: runs ? four(innermost) : 1, value, steps: [innermost] };
+  const [a, b] = [access(outputs, true), access(inputs, still || batchInner)];
   return {
-    rows: group.output,
-    columns: group.input * taps,
+    rows: outputs,
+    columns: inputs * taps,
     batches: problem.groups,
     a,
     b,
     left: "output",
-    depth: () => depth,
+    depth: () => batch * spots,
     pack: () => undefined,
     loaders(module, policy, split) {
-      const vectors = {
-        a: vectorOf(policy, a),
-        b: vectorOf(policy, b),
-      };
+      const vectors = { a: accessVector(policy, a), b: accessVector(policy, b) };
       const gradient = loadedTensor(module, "output", vectors.a, split("a"), elements);
       const input = loadedTensor(module, "input", vectors.b, split("b"), elements);
       const correlation = {
-        batch: problem.batch,
+        batch,
         places: problem.outputSize,
         batchInner,
         tileDepth: policy.depth,
       };
       const flat = { ...correlation, flat: layout === "nhwc" };
-      const places = (strides: readonly number[], channels: number) => ({
+      const lies = (strides: readonly number[], channels: number, side: "a" | "b") => ({
         channels,
         channelStride: strides[1]!,
         batchStride: strides[0]!,
-        placeStride: strides.at(-1)!,
+        along: (side === "a" ? a : b).along,
+        vector: vectors[side],
+      });
+      const places = (...asked: Parameters<typeof lies>) => ({
+        ...lies(...asked),
+        placeStride: asked[0].at(-1)!,
       });
       return [
-        placesLoader(module, "a", gradient, flat, {
-          ...places(gradientStrides, group.output),
-          along: a.along,
-          vector: vectors.a,
-        }),
+        placesLoader(module, "a", gradient, flat, places(gradientStrides, outputs, "a")),
         still
-          ? placesLoader(module, "b", input, flat, {
-            ...places(inputStrides, group.input),
-            along: b.along,
-            vector: vectors.b,
-          })
+          ? placesLoader(module, "b", input, flat, places(inputStrides, inputs, "b"))
           : shiftedInputLoader(module, input, correlation, {
+            ...lies(inputStrides, inputs, "b"),
             axes: spatialAxes(problem, "forward", inputStrides),
-            channels: group.input,
-            channelStride: inputStrides[1]!,
-            batchStride: inputStrides[0]!,
             channelsInner,
-            along: b.along,
-            vector: vectors.b,
           }),
       ];
     },
     result: {
-      row: filterStrides[0]!,
-      group: group.output * filterStrides[0]!,
+      row: filter[0],
+      group: outputs * filter[0],
       ...(channelsInner
-        ? {
-          period: group.input,
-          outer: taps > 1 ? filterStrides.at(-1)! : 0,
-          inner: filterStrides[1]!,
-        }
-        : { period: taps, outer: filterStrides[1]!, inner: filterStrides.at(-1)! }),
+        ? { period: inputs, outer: taps > 1 ? filter.at(-1)! : 0, inner: filter[1] }
+        : { period: taps, outer: filter[1], inner: filter.at(-1)! }),
     },
     linear: () => false,
     trait: (policy) =>
       `${layout}_${problem.filterSize.length}d_${
         still ? "point" : channelsInner ? "rsc" : "crs"
-      }_a${vectorOf(policy, a)}b${vectorOf(policy, b)}`,
+      }_a${accessVector(policy, a)}b${accessVector(policy, b)}`,
   };
 }
 

@@ -1,7 +1,7 @@
 import { elementsOf } from "../../elements/elements.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
 import type { Axis, Direction } from "../../kernels/axes.ts";
-import { loadedTensor, policyVector, VECTOR_BYTES } from "../../kernels/loader.ts";
+import { loadedTensor, VECTOR_BYTES } from "../../kernels/loader.ts";
 import {
   gatherLoader,
   type GatherWalk,
@@ -13,22 +13,28 @@ import { packedLoader } from "../../kernels/loaders/matrix.ts";
 import { unitScalar } from "../../kernels/matrix_units.ts";
 import type { PackShape } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
-import type { ConvProblem, ConvTensor } from "../../problem/conv_problem.ts";
+import { type ConvProblem, operandTensors, resultTensor } from "../../problem/conv_problem.ts";
 import type { Layout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { tapDepth } from "../conv_product.ts";
-import { prefersInterleaved, spatialAxes } from "../geometry.ts";
+import {
+  ceilTo,
+  groupOf,
+  packedShape,
+  prefersInterleaved,
+  spatialAxes,
+  stridesOf,
+} from "../geometry.ts";
 import { productUnit } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
 import {
   type Access,
+  accessVector,
   type FilterOperand,
   filterOperands,
-  groupChannels,
   layoutTrait,
   loadVector,
   type Operands,
-  stridesOf,
 } from "./access.ts";
 
 /**
@@ -58,8 +64,8 @@ function tapRow(request: PlanRequest, results: Layout): WalkedRow | undefined {
   const unit = productUnit(request);
   if (unit === undefined || unit.split) return undefined;
   if (layout !== "nhwc" || results !== "nhwc" || problem.stride.at(-1) !== 1) return undefined;
-  const { input, output } = groupChannels(problem);
-  const [rows, channels] = problem.op === "fwd" ? [output, input] : [input, output];
+  const { inputs, outputs } = groupOf(request);
+  const [rows, channels] = problem.op === "fwd" ? [outputs, inputs] : [inputs, outputs];
   const axis = gatheredAxes(request).at(-1)!;
   const vector = VECTOR_BYTES / scalarBytes(unitScalar(unit.unit));
   if (axis.taps === 1 || axis.taps > MOST_ROW_TAPS || channels % vector !== 0 || rows % 4 !== 0) {
@@ -75,7 +81,7 @@ function directionOf({ op }: ConvProblem): Direction {
 
 function gatheredAxes(request: PlanRequest): Axis[] {
   const { problem } = request;
-  const source = stridesOf(request, problem.op === "fwd" ? "input" : "output");
+  const source = stridesOf(request, operandTensors(problem.op)[0]);
   return spatialAxes(problem, directionOf(problem), source);
 }
 
@@ -91,39 +97,30 @@ function gathered(
   row: WalkedRow | undefined,
 ): readonly [Operands, ...Operands[]] {
   const { problem, layout } = request;
+  const { op, batch, groups } = problem;
   const elements = elementsOf(request);
-  const { tile } = elements;
   const four = loadVector(request);
-  const forward = problem.op === "fwd";
-  const group = groupChannels(problem);
-  const rows = forward ? group.output : group.input;
-  const channels = forward ? group.input : group.output;
-  const source: ConvTensor = forward ? "input" : "output";
-  const target: ConvTensor = forward ? "output" : "input";
+  const forward = op === "fwd";
+  const { inputs, outputs } = groupOf(request);
+  const [rows, channels] = forward ? [outputs, inputs] : [inputs, outputs];
+  const [source] = operandTensors(op);
   const sourceStrides = stridesOf(request, source);
-  const targetStrides = stridesOf(request, target, results);
-  const filterStrides = stridesOf(request, "filter");
+  const target = stridesOf(request, resultTensor(op), results) as [number, number];
   const places = forward ? problem.outputSize : problem.inputSize;
   const taps = elementCount(problem.filterSize);
   const spots = elementCount(places);
   const batchInner = layout === "chwn";
+  const access = { value: elements.tile, gathered: true };
   const b: Access = layout === "nhwc"
     ? {
+      ...access,
       along: "depth",
       vector: four(channels),
-      value: tile,
-      gathered: true,
       steps: [channels],
       pitch: sourceStrides.at(-1)! * (forward ? problem.stride.at(-1)! : 1),
       ...(row && { tapRow: { taps: row.taps, dilation: row.dilation } }),
     }
-    : {
-      along: "place",
-      vector: batchInner ? four(problem.batch) : 1,
-      value: tile,
-      gathered: true,
-      steps: [problem.batch],
-    };
+    : { ...access, along: "place", vector: batchInner ? four(batch) : 1, steps: [batch] };
   const axes = gatheredAxes(request);
   const walkOf = ({ depth }: TilePolicy): GatherWalk => {
     if (row !== undefined) return row;
@@ -132,30 +129,17 @@ function gathered(
     if (taps === 1 && (b.along === "depth" || !whole)) return "point";
     return whole ? "tap" : "linear";
   };
-  const spotStride = targetStrides.at(-1)!;
+  const spotStride = target.at(-1)!;
   const interleave = row === undefined && prefersInterleaved({ problem, layout: results }, rows)
     ? 4
     : 1;
   // Channels of a step, and of a tap with their padding.
   const deep = ({ depth }: TilePolicy) => Math.ceil(depth / (row?.taps ?? 1));
   const padded = (policy: TilePolicy) =>
-    row === undefined
-      ? tapDepth(channels, policy.depth)
-      : Math.ceil(channels / deep(policy)) * deep(policy);
-  const depthOf = (policy: TilePolicy) => taps * padded(policy);
+    row === undefined ? tapDepth(channels, policy.depth) : ceilTo(channels, deep(policy));
   const pack = (policy: TilePolicy): PackShape => ({
-    groups: problem.groups,
-    rows,
-    paddedRows: Math.ceil(rows / policy.rows) * policy.rows,
-    channels,
-    paddedChannels: padded(policy),
-    taps,
-    depth: Math.ceil(depthOf(policy) / policy.depth) * policy.depth,
+    ...packedShape(request, policy, padded(policy)),
     ...(row && { tapRows: { taps: row.taps, channels: deep(policy), reversed: !forward } }),
-    groupStride: group.output * filterStrides[0]!,
-    rowStride: filterStrides[forward ? 0 : 1]!,
-    channelStride: filterStrides[forward ? 1 : 0]!,
-    tapStride: filterStrides.at(-1)!,
   });
   const filters = filterOperands(request, {
     pack,
@@ -167,27 +151,25 @@ function gathered(
       return walk === "linear" ? {} : { tap: (d) => walk === "point" ? "0u" : `b_tap${d}` };
     },
   });
-  const vectorOf = (policy: TilePolicy) => policyVector(policy, b.vector, b.steps ?? []);
   const withFilter = (filter: FilterOperand): Operands => ({
     rows,
-    columns: problem.batch *
-      (row === undefined ? spots : elementCount(places.slice(0, -1)) * row.places),
-    batches: problem.groups,
+    columns: batch * (row === undefined ? spots : elementCount(places.slice(0, -1)) * row.places),
+    batches: groups,
     a: filter.access,
     b,
     left: "filter",
-    depth: depthOf,
+    depth: (policy) => taps * padded(policy),
     pack: filter.pack,
     loaders(module, policy, split) {
       const a = filter.loader(module, policy, split("a"));
-      const vector = vectorOf(policy);
+      const vector = accessVector(policy, b);
       const image = loadedTensor(module, source, vector, split("b"), elements);
       return [
         a,
         gatherLoader(module, image, {
           direction: directionOf(problem),
           axes,
-          batch: problem.batch,
+          batch,
           channels,
           paddedChannels: padded(policy),
           batchStride: sourceStrides[0]!,
@@ -203,31 +185,22 @@ function gathered(
       ];
     },
     result: {
-      row: targetStrides[1]!,
-      group: rows * targetStrides[1]!,
+      row: target[1],
+      group: rows * target[1],
+      inner: spotStride,
       ...(row !== undefined
-        ? {
-          period: row.places,
-          outer: places.at(-1)! * spotStride,
-          inner: spotStride,
-          results: places.at(-1)!,
-        }
+        ? { period: row.places, outer: places.at(-1)! * spotStride, results: places.at(-1)! }
         : batchInner
-        ? { period: problem.batch, outer: spotStride, inner: targetStrides[0]! }
+        ? { period: batch, outer: spotStride, inner: target[0] }
         : interleave === 4
-        ? {
-          period: 4 * spots,
-          outer: 4 * targetStrides[0]!,
-          inner: spotStride,
-          interleave: targetStrides[0]!,
-        }
-        : { period: spots, outer: targetStrides[0]!, inner: spotStride }),
+        ? { period: 4 * spots, outer: 4 * target[0], interleave: target[0] }
+        : { period: spots, outer: target[0] }),
     },
     linear: (policy) => walkOf(policy) === "linear",
     trait: (policy) =>
       `${layoutTrait(request, results)}_${places.length}d_${walkTrait(walkOf(policy))}_${
         filter.trait(policy)
-      }b${vectorOf(policy)}${interleave === 4 ? "i4" : ""}`,
+      }b${accessVector(policy, b)}${interleave === 4 ? "i4" : ""}`,
   });
   const [first, ...others] = filters;
   return [withFilter(first), ...others.map(withFilter)];

@@ -14,10 +14,10 @@ import {
   tensorShape,
 } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
-import { spatialAxes } from "../geometry.ts";
+import { ceilTo, spatialAxes, stridesOf } from "../geometry.ts";
 import { productUnit } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
-import { type Operands, stridesOf } from "./access.ts";
+import type { Operands } from "./access.ts";
 import { type Copy, imageCopy } from "./channels_copy.ts";
 import { classOperands } from "./class_operands.ts";
 import { gatherOperands } from "./gather_operands.ts";
@@ -108,18 +108,14 @@ export function halvesOperands(asked: PlanRequest, request: PlanRequest): readon
 /** Halves that a load takes at once. */
 const VECTOR = 8;
 
-/** Channels of an input as its halves lie: whole vectors. */
-function wholeVectors(channels: number): number {
-  return Math.ceil(channels / VECTOR) * VECTOR;
-}
-
 /**
  * Backward-filter's: of every place all images, a matrix of high halves and one of low ones in turn; gradients as they are packed, inputs
  * shifted by taps. Results of padded channels fall away.
  */
 function correlatedHalves(asked: PlanRequest, { problem }: PlanRequest): Operands {
   const { batch, inChannels, outChannels: rows, outputSize, filterSize } = problem;
-  const channels = wholeVectors(inChannels);
+  // Of an input as its halves lie.
+  const channels = ceilTo(inChannels, VECTOR);
   const taps = elementCount(filterSize);
   const depth = batch * elementCount(outputSize);
   const filter = stridesOf(asked, "filter");
@@ -142,7 +138,7 @@ function correlatedHalves(asked: PlanRequest, { problem }: PlanRequest): Operand
       const input = loadedTensor(module, "input", vector, split("b"), HALVES);
       return [
         packedLoader(module, "a", gradient, {
-          places: Math.ceil(rows / policy.rows) * policy.rows,
+          places: ceilTo(rows, policy.rows),
           depth,
           tileDepth: policy.depth,
           vector,
@@ -206,7 +202,7 @@ export function writtenOperands(
           places: channels,
           depth: images,
           strides: { batch: channels, place: channelStride, depth: imageStride },
-          padded: { places: Math.ceil(channels / tile) * tile, depth },
+          padded: { places: ceilTo(channels, tile), depth },
         },
       };
     };

@@ -17,6 +17,7 @@ import { meanChain } from "../../problem/split_drift.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { cutTiles, productPass } from "../conv_product.ts";
 import { cutNotes } from "../cut_note.ts";
+import { stridesOf } from "../geometry.ts";
 import { halvesArithmetic } from "../halves.ts";
 import {
   clearMarksPass,
@@ -30,7 +31,6 @@ import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
-import { stridesOf } from "./access.ts";
 import { copiedElements, copyPasses } from "./channels_copy.ts";
 import { halvesProduct } from "./halves.ts";
 import {

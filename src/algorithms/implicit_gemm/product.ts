@@ -1,5 +1,4 @@
 import { elementsOf } from "../../elements/elements.ts";
-import { policyVector } from "../../kernels/loader.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { packedElements } from "../../kernels/pack.ts";
 import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
@@ -14,17 +13,11 @@ import { gatheredTime, storedShare } from "../product_time.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { bufferBytes, operandBytes, resultElements } from "../tensors.ts";
-import type { Operands } from "./access.ts";
-import {
-  type ChannelsLast,
-  channelsLastBytes,
-  channelsLastTime,
-  channelsLastWays,
-} from "./channels_last.ts";
+import { accessVector, type Operands } from "./access.ts";
 import { classOperands } from "./class_operands.ts";
 import { correlationOperands } from "./correlation_operands.ts";
 import { gatherOperands } from "./gather_operands.ts";
-import { type Words, wordsBytes, wordsTime, wordWays } from "./words.ts";
+import { channelsLastWays, wordWays, writingTime, type Written, writtenBytes } from "./written.ts";
 
 /** Whether a pass of its own stores int8 results: where four that a thread has are no word, which has one writer. */
 export function storesApart(
@@ -85,7 +78,7 @@ function unitsShare(
     if (b.vector !== 1) return 1;
     return linear(policy) ? fewHalves.one : singleHalves[filters ? "correlated" : "gathered"];
   }
-  const vector = policyVector(policy, b.vector, b.steps ?? []);
+  const vector = accessVector(policy, b);
   return vector === 8 ? 1 : fewHalves[vector === 4 ? "four" : "one"];
 }
 
@@ -96,10 +89,8 @@ interface ImplicitProduct {
   readonly cut: Cut;
   /** Predicted microseconds. */
   readonly time: number;
-  /** How operands are written with channels innermost before, and lie so; undefined where they are read as they lie. */
-  readonly channelsLast: ChannelsLast | undefined;
-  /** Of int8: its words of channels. */
-  readonly words: Words | undefined;
+  /** How operands are written before, and lie then; undefined where they are read as they lie. */
+  readonly written: Written | undefined;
 }
 
 /** Longer strides may exceed 32 bits, times their padding. */
@@ -122,10 +113,7 @@ function withFreeStrides(request: PlanRequest): PlanRequest {
 }
 
 /** The products that a request may become, whose results lie as `results` says; they are the same. */
-function operandsOf(
-  asked: PlanRequest,
-  results: Layout,
-): readonly [Operands, ...Operands[]] {
+function operandsOf(asked: PlanRequest, results: Layout): readonly [Operands, ...Operands[]] {
   const request = withFreeStrides(asked);
   const { op, stride } = request.problem;
   if (op === "bwd-filter") return correlationOperands(request);
@@ -134,59 +122,20 @@ function operandsOf(
 }
 
 /** Operands that a request may become, and what is written before they are read. */
-interface Way {
-  /** As the operands lie. */
-  readonly request: PlanRequest;
-  readonly operands: Operands;
-  /** Bytes that passes before write, and the microseconds they take. */
-  readonly written: { readonly bytes: number; readonly time: number };
-  readonly channelsLast: ChannelsLast | undefined;
-  readonly words: Words | undefined;
-}
+type Way = Pick<ImplicitProduct, "operands" | "written">;
 
 /** Every way to make a product of a request; of int8 its channels are words. By rows of taps alone where there are such and `tapRows`. */
 function waysOf(asked: PlanRequest, tapRows: boolean): readonly [Way, ...Way[]] {
-  const { packedFilter } = fullVariant(asked.variant);
-  const [first, ...rest] = asked.dtype === "i8"
-    ? wordWays(asked).flatMap((words) => writtenWays(asked, words))
-    : writtenWays(asked, undefined);
-  const all = [first!, ...rest] as const;
+  const { packedFilter, channelsLast: rewritten } = fullVariant(asked.variant);
+  const lying = asked.dtype === "i8" ? wordWays(asked) : [undefined];
+  const last = channelsLastWays(asked);
+  const all = (rewritten && last.length > 0 ? last : [...lying, ...last]).flatMap((written) =>
+    operandsOf(written?.request ?? asked, asked.layout).map((operands) => ({ operands, written }))
+  ) as [Way, ...Way[]];
   const walked = tapRows ? preferred(all, ({ b }) => (b.tapRow ?? b.tapRing) !== undefined) : all;
   return packedFilter
     ? preferred(walked, ({ pack }) => pack(TILE_POLICIES[0]!) !== undefined)
     : walked;
-}
-
-/** The ways of a request whose operands are read as they lie, of int8 as its words do, or written once more with channels innermost. */
-function writtenWays(asked: PlanRequest, words: Words | undefined): readonly [Way, ...Way[]] {
-  const request = words?.request ?? asked;
-  const { channelsLast: rewritten } = fullVariant(request.variant);
-  const ways = (
-    request: PlanRequest,
-    results: Layout,
-    rest: Pick<Way, "written" | "channelsLast">,
-  ) => {
-    const [first, ...others] = operandsOf(request, results);
-    const way = (operands: Operands): Way => ({ request, operands, words, ...rest });
-    return [way(first), ...others.map(way)] as const;
-  };
-  const lying = ways(request, request.layout, {
-    written: words === undefined
-      ? { bytes: 0, time: 0 }
-      : { bytes: wordsBytes(words), time: wordsTime(asked, words) },
-    channelsLast: undefined,
-  });
-  const [last, ...others] = channelsLastWays(request).flatMap((channelsLast) =>
-    ways(channelsLast.request, request.layout, {
-      written: {
-        bytes: channelsLastBytes(channelsLast),
-        time: channelsLastTime(request, channelsLast),
-      },
-      channelsLast,
-    })
-  );
-  if (last === undefined) return lying;
-  return rewritten ? [last, ...others] : [...lying, last, ...others];
 }
 
 /** Those ways whose operands are such; all where none are. */
@@ -219,12 +168,13 @@ function hasRoom(
 
 function leastProduct(asked: PlanRequest, tapRows: boolean): Planned<ImplicitProduct> {
   const tried = waysOf(asked, tapRows).map((way): Planned<ImplicitProduct> => {
-    const { request, operands, written, channelsLast, words } = way;
-    const product = productOf(request, operands, written.bytes);
+    const { operands, written } = way;
+    const request = written?.request ?? asked;
+    const product = productOf(request, operands, written ? writtenBytes(written) : 0);
     const cut = cutProduct(request, product);
     if (isRefusal(cut)) return cut;
-    const time = written.time + implicitTime(request, operands, cut);
-    return { operands, product, cut, time, channelsLast, words };
+    const writing = written ? writingTime(asked, written) : 0;
+    return { ...way, product, cut, time: writing + implicitTime(request, operands, cut) };
   });
   // A packed filter that there is no room for is none where it can be read as it lies.
   const roomy = tried.filter((one) => hasRoom(asked, one));

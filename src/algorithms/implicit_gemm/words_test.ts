@@ -1,12 +1,12 @@
 import assert from "#assert";
+import { H200_LIMITS, H200_UNITS } from "../../../bench/h200_limits.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
-import { H200_LIMITS, H200_UNITS } from "../../../bench/h200_limits.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { wordsBytes, wordWays } from "./words.ts";
+import { wordWays, writtenBytes } from "./written.ts";
 
 function request(problem: string, more: Partial<PlanRequest> = {}): PlanRequest {
   return {
@@ -48,10 +48,10 @@ Deno.test("the sums of int8 results that a pass of its own stores count as works
 
 Deno.test("wordWays() reads whole words as they lie, pads others, and has whole vectors on matrix units alone", () => {
   const ways = (problem: string, more: Partial<PlanRequest> = {}) =>
-    wordWays(request(problem, more)).map(({ request: { problem }, copies }) => ({
+    wordWays(request(problem, more)).map(({ request: { problem }, operands }) => ({
       words: problem.inChannels,
       taps: problem.filterSize,
-      copies: copies.map(({ which, words }) => `${which} ${words}`).join(", "),
+      copies: operands.map(({ which, elements }) => `${which} ${elements}`).join(", "),
     }));
   const taps = [3, 3];
   const lying = { words: 16, taps, copies: "" };
@@ -89,7 +89,7 @@ Deno.test("few channels of int8 take as much workspace as there is", () => {
   };
   assert.deepEqual(names({}), ["unfold", "pack", "implicit"]);
   const [word] = wordWays(asked);
-  const room = wordsBytes(word) + 2 ** 20;
+  const room = writtenBytes(word) + 2 ** 20;
   const plan = planConv({ ...asked, maxWorkspaceBytes: room });
   assert.ok(plan.workspaceBytes <= room, `${plan.workspaceBytes}`);
   assert.ok(!names({ maxWorkspaceBytes: room }).includes("unfold"));

@@ -16,6 +16,7 @@ import {
   unitSliceThreads,
 } from "../../kernels/slices/unit_loop.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
+import { elementCount } from "../../tensor/tensor.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -39,59 +40,6 @@ export interface CacheBlock {
   readonly perMultiprocessor?: number;
 }
 
-/** What Algorithm 1 leaves open: of the device and of taste. */
-export interface SegmentParameters {
-  /** Workgroups that run at one time on the whole device, where one fills a multiprocessor. */
-  readonly workgroupsInFlight: number;
-  /** b̂2 in rounds of workgroups in flight: one segment is enough from so many blocks on. */
-  readonly enoughRounds: number;
-  /** Rounds of workgroups in flight wanted per unit of computation intensity, flops an element. */
-  readonly roundsPerIntensity: number;
-  readonly minRounds: number;
-  readonly maxRounds: number;
-  /** Z_max: workspace as a multiple of the elements of X, ∇Y and ∇W. */
-  readonly workspaceShare: number;
-  /** Z2: time of writing and reading buckets as a share of the kernels' time. */
-  readonly reductionShare: number;
-  /** Memory traffic of the device, in TB/s. */
-  readonly bandwidth: number;
-  /** What WinRS reaches on the device, in direct TFLOP/s. */
-  readonly rate: number;
-  /** How much longer than the mean the slowest workgroup takes, as a share. */
-  readonly unevenness: number;
-  /** What a further kernel costs, in ms. */
-  readonly launch: number;
-  /** Accumulations a segment has at least. */
-  readonly minAccumulations: number;
-}
-
-/** The parameters for a device. */
-export function segmentParameters(
-  { multiprocessors, rates, times, shares }: DeviceModel,
-): SegmentParameters {
-  return {
-    workgroupsInFlight: multiprocessors,
-    enoughRounds: 4,
-    roundsPerIntensity: 0.6,
-    minRounds: 3,
-    maxRounds: 6,
-    workspaceShare: 0.5,
-    reductionShare: 0.05,
-    bandwidth: rates.winrsBuckets,
-    rate: rates.winrsOverall,
-    unevenness: shares.winrsUneven,
-    launch: times.winrsKernel / 1e3,
-    minAccumulations: 512,
-  };
-}
-
-/** The largest cache block of the paper for f32. */
-export function paperBlock({ alpha }: Omega): CacheBlock {
-  if (alpha === 2) return { outChannels: 128, inChannels: 128, perMultiprocessor: 2 };
-  if (alpha === 4) return { outChannels: 64, inChannels: 64, perMultiprocessor: 2 };
-  return { outChannels: 64, inChannels: 32, perMultiprocessor: alpha === 8 ? 2 : 1 };
-}
-
 /**
  * Workgroups of one segment: filter elements / n · ceil(O_C / B_N) · ceil(I_C / B_M), for each group.
  *
@@ -102,7 +50,7 @@ export function blockCount(
   omega: Omega,
   block: CacheBlock,
 ): number {
-  const taps = product(problem.filterSize);
+  const taps = elementCount(problem.filterSize);
   const { filter } = tileElements(omega);
   if (taps % filter !== 0) {
     throw new RangeError(
@@ -123,71 +71,76 @@ export function intensity(omega: Omega, block: CacheBlock): number {
 }
 
 /** Workgroups of a cache block that run at one time on the whole device. */
-export function workgroupsInFlight(block: CacheBlock, parameters: SegmentParameters): number {
-  return parameters.workgroupsInFlight * (block.perMultiprocessor ?? 1);
+export function workgroupsInFlight(
+  { perMultiprocessor = 1 }: CacheBlock,
+  { multiprocessors }: DeviceModel,
+): number {
+  return multiprocessors * perMultiprocessor;
 }
 
 /** Elements of ∇W. */
 export function filterElements(
   { filterSize, inChannels, outChannels, groups }: ConvProblem,
 ): number {
-  return product(filterSize) * inChannels / groups * outChannels;
+  return elementCount(filterSize) * inChannels / groups * outChannels;
 }
 
 /** Elements of X, ∇Y and ∇W together. */
 export function dataElements(problem: ConvProblem): number {
   const { batch, inChannels, outChannels, inputSize, outputSize } = problem;
   return filterElements(problem) +
-    batch * (product(inputSize) * inChannels + product(outputSize) * outChannels);
+    batch * (elementCount(inputSize) * inChannels + elementCount(outputSize) * outChannels);
 }
 
-/** Z_max as memory allows it: the most segments whose buckets stay within the share of the data. */
-export function mostSegments(problem: ConvProblem, parameters: SegmentParameters): number {
-  const { workspaceShare } = parameters;
+/**
+ * Z_max as memory allows it: the most segments whose buckets stay within a share of the data.
+ *
+ * @param share Workspace as a multiple of the elements of X, ∇Y and ∇W.
+ */
+export function mostSegments(problem: ConvProblem, share: number): number {
   // Buckets of an empty ∇W have no elements.
   const bucket = Math.max(1, filterElements(problem));
-  return 1 + Math.floor(workspaceShare * dataElements(problem) / bucket);
+  return 1 + Math.floor(share * dataElements(problem) / bucket);
 }
+
+/** b̂2 in rounds of workgroups in flight: one segment is enough from so many blocks on. */
+const ENOUGH_ROUNDS = 4;
+/** Rounds of workgroups in flight that are wanted: per unit of computation intensity, flops an element; at least, and at most. */
+const ROUNDS = { perIntensity: 0.6, least: 3, most: 6 };
+/** Z2: time of writing and reading buckets as a share of the kernels' time. */
+const REDUCTION_SHARE = 0.05;
+/** Accumulations a segment has at least. */
+const LEAST_ACCUMULATIONS = 512;
 
 /** Algorithm 1: the baseline segment count Ẑ of the first kernel, a whole number from 1. */
 export function baselineSegments(
   problem: ConvProblem,
-  pair: KernelPair,
+  { first }: KernelPair,
   block: CacheBlock,
-  parameters: SegmentParameters,
+  device: DeviceModel,
+  workspaceShare: number,
 ): number {
-  const inFlight = workgroupsInFlight(block, parameters);
+  const inFlight = workgroupsInFlight(block, device);
   const { batch } = problem;
-  const [inputs, outputs] = [product(problem.inputSize), product(problem.outputSize)];
+  const [inputs, outputs] = [elementCount(problem.inputSize), elementCount(problem.outputSize)];
   const area = block.outChannels * block.inChannels;
-  const { filter } = tileElements(pair.first);
+  const { filter } = tileElements(first);
   const b0 = batch * outputs * problem.outChannels / filter / area;
   const b1 = batch * inputs * problem.inChannels / filter / area;
-  const b2 = blockCount(problem, pair.first, block);
+  const b2 = blockCount(problem, first, block);
   // Without channels there are no blocks.
   const start = (b0 + b1) / (1.45 * Math.max(1, b2));
-  if (start < 2 && b2 >= parameters.enoughRounds * inFlight) return 1;
+  if (start < 2 && b2 >= ENOUGH_ROUNDS * inFlight) return 1;
 
-  const most = Math.min(inFlight, mostSegments(problem, parameters));
-
-  const rounds = Math.min(
-    parameters.maxRounds,
-    Math.max(parameters.minRounds, parameters.roundsPerIntensity * intensity(pair.first, block)),
-  );
-  const z1 = rounds * inFlight / b2;
+  const most = Math.min(inFlight, mostSegments(problem, workspaceShare));
+  const wantedRounds = Math.max(ROUNDS.least, ROUNDS.perIntensity * intensity(first, block));
+  const z1 = Math.min(ROUNDS.most, wantedRounds) * inFlight / b2;
   // An element of a bucket is written and read, 8 bytes; one of ∇W takes 2·N·O_H·O_W flops.
-  const buckets = 2 * batch * outputs / parameters.rate * parameters.bandwidth / 8;
-  const z2 = 1 + parameters.reductionShare * buckets;
-  const wanted = Math.max(
-    1,
-    Math.min(start, z1, z2, batch * outputs / parameters.minAccumulations),
-  );
+  const { winrsOverall, winrsBuckets } = device.rates;
+  const z2 = 1 + REDUCTION_SHARE * (2 * batch * outputs / winrsOverall * winrsBuckets / 8);
+  const wanted = Math.max(1, Math.min(start, z1, z2, batch * outputs / LEAST_ACCUMULATIONS));
   const padded = Math.min(2 ** Math.ceil(Math.log2(wanted)), 8);
   return Math.max(1, Math.min(padded * Math.ceil(wanted / padded), most));
-}
-
-function product(sizes: readonly number[]): number {
-  return sizes.reduce((total, size) => total * size, 1);
 }
 
 /** Tiles of a workgroup for each α, or as many slices at once of a nested kernel, in the order of preference; the first that fits the device is taken. */
@@ -298,36 +251,20 @@ export function loadVector(request: PlanRequest, omega: Omega): 1 | 4 {
     : 1;
 }
 
-/** The cache block of a kernel. */
+/** The cache block of a kernel's policy, and the workgroups of it that a multiprocessor holds by their registers. */
 export function blockOf(request: PlanRequest, device: DeviceModel, omega: Omega): CacheBlock {
+  const block = ({ rows, columns }: { rows: number; columns: number }, registers: number) => ({
+    outChannels: rows,
+    inChannels: columns,
+    perMultiprocessor: Math.max(1, Math.floor(device.registers / registers)),
+  });
   const units = unitPolicyOf(request, omega);
-  if (units === undefined) return cacheBlock(device, policyOf(request, omega), slicesAtOnce(omega));
-  return {
-    outChannels: units.rows,
-    inChannels: units.columns,
-    perMultiprocessor: resident(device, unitSliceThreads(units) * REGISTERS.many),
-  };
+  if (units !== undefined) return block(units, unitSliceThreads(units) * REGISTERS.many);
+  const policy = policyOf(request, omega);
+  const slices = slicesAtOnce(omega);
+  const each = REGISTERS[threadResults(policy, slices) > 64 ? "many" : "few"];
+  return block(policy, workgroupThreads(policy, slices) * each);
 }
 
 /** Registers of a thread with up to 64 sums and with more. */
 const REGISTERS = { few: 128, many: 256 };
-
-/** The cache block of a kernel's policy, and the workgroups of it that a multiprocessor holds by their registers. */
-function cacheBlock(
-  device: DeviceModel,
-  policy: SlicePolicy,
-  slices: number,
-): CacheBlock {
-  const each = threadResults(policy, slices) > 64 ? REGISTERS.many : REGISTERS.few;
-  const registers = workgroupThreads(policy, slices) * each;
-  return {
-    outChannels: policy.rows,
-    inChannels: policy.columns,
-    perMultiprocessor: resident(device, registers),
-  };
-}
-
-/** Workgroups of so many registers that a multiprocessor holds. */
-function resident({ registers }: DeviceModel, each: number): number {
-  return Math.max(1, Math.floor(registers / each));
-}

@@ -1,8 +1,8 @@
 import assert from "#assert";
 import fc from "fast-check";
+import { deviceWith, nominal, paperBlock } from "../../../tests/support/winrs_figures.ts";
 import { convProblem } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
-import { H200 } from "../device/h200.ts";
 import {
   baselineSegments,
   blockCount,
@@ -10,23 +10,18 @@ import {
   filterElements,
   intensity,
   mostSegments,
-  paperBlock,
-  segmentParameters,
 } from "./baseline.ts";
-import { NOMINAL_THROUGHPUT, OMEGAS, parseOmega, throughputOf } from "./omega.ts";
+import { OMEGAS, parseOmega } from "./omega.ts";
 import { fastestPair } from "./pair.ts";
 
-const nominal = throughputOf(NOMINAL_THROUGHPUT);
 const problem = (text: string) => parseDescriptor(text, "bwd-filter");
 const VGG_SECOND = problem('mb32ic64ih224oc64kh3ph1n"vgg16:conv1_2"');
 
 function baseline(text: string, inFlight = 132): number {
   const found = problem(text);
   const pair = fastestPair(found.filterSize.at(-1)!, found.outputSize.at(-1)!, nominal);
-  return baselineSegments(found, pair, paperBlock(pair.first), {
-    ...segmentParameters(H200),
-    workgroupsInFlight: inFlight,
-  });
+  const device = deviceWith({ multiprocessors: inFlight });
+  return baselineSegments(found, pair, paperBlock(pair.first), device, 0.5);
 }
 
 Deno.test("blockCount() gives VGG16's second layer 6 blocks a segment for Ω8(3,6) at 64x32", () => {
@@ -88,9 +83,9 @@ Deno.test("baselineSegments() is a whole number from 1 that Z_max bounds", () =>
       filterSize: [filter, filter],
     });
     const pair = fastestPair(filter, size - filter + 1, nominal);
-    const parameters = { ...segmentParameters(H200), workgroupsInFlight: inFlight };
-    const count = baselineSegments(made, pair, paperBlock(pair.first), parameters);
+    const device = deviceWith({ multiprocessors: inFlight });
+    const count = baselineSegments(made, pair, paperBlock(pair.first), device, 0.5);
     assert.ok(Number.isInteger(count) && count >= 1);
-    assert.ok(count <= mostSegments(made, parameters));
+    assert.ok(count <= mostSegments(made, 0.5));
   }));
 });

@@ -1,6 +1,5 @@
 import { evenParts } from "../../kernels/slices/correlation.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
-import { deviceOf } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
 import {
   baselineSegments,
@@ -8,9 +7,6 @@ import {
   type CacheBlock,
   filterElements,
   mostSegments,
-  paperBlock,
-  type SegmentParameters,
-  segmentParameters,
   workgroupsInFlight,
 } from "./baseline.ts";
 import {
@@ -18,17 +14,14 @@ import {
   coveredRows,
   kernelRows,
   type Omega,
-  omegaName,
   reduceAxes,
   type ReducedAxes,
   threadSets,
-  throughputOf,
-  type ThroughputTable,
+  type Throughput,
   tileElements,
 } from "./omega.ts";
-import { type KernelPair, pairCost, type PairOptions, possiblePairs } from "./pair.ts";
+import { type KernelPair, pairCost, type PairOptions, pairText, possiblePairs } from "./pair.ts";
 import {
-  bucketElements,
   gridSegments,
   longestSum,
   makespan,
@@ -46,34 +39,34 @@ export interface Configuration {
   /** Ẑ of Algorithm 1 for the pair, or the count that was asked for. */
   readonly baseline: number;
   readonly segmentation: Segmentation;
-  /** Workgroups of one segment of the first kernel, and of the second (0 without). */
-  readonly blocks: readonly [first: number, second: number];
-  readonly workspaceElements: number;
+  /** Workgroups of one segment of the first kernel. */
+  readonly blocks: number;
   readonly predictedMs: number;
 }
 
-/** What {@linkcode configure} takes: a device's figures, and what the user forces. */
-export interface ConfigureOptions {
-  /** An H200 where absent; what follows takes the place of its figures. */
-  readonly device?: DeviceModel;
+/** What a configuration goes by. */
+export interface Figures {
+  readonly device: DeviceModel;
+  /** Workspace that buckets may have, as a multiple of the elements of X, ∇Y and ∇W. */
+  readonly workspaceShare: number;
   /** Direct TFLOP/s of the kernels. */
-  readonly throughput?: ThroughputTable;
+  readonly throughput: Throughput;
   /** The cache block a kernel runs with. */
-  readonly block?: (omega: Omega) => CacheBlock;
-  readonly parameters?: SegmentParameters;
-  /** How much longer a kernel takes where channels do not lie innermost, by its tiles in a row of a segment; 1 where absent. */
-  readonly across?: (omega: Omega, wide: number) => number;
-  /** Kernels, one after the other, in which its slices are multiplied; 1 where absent. */
-  readonly sets?: (omega: Omega) => number;
-  /** How many times a launch each of these costs, where they are more than one; 1 where absent. */
-  readonly setLaunches?: number;
-  /** The speed of a kernel that stores its sums in parts as a share of one's that need not; 1 where absent. */
-  readonly parts?: number;
-  /** TB/s at which workgroups store their sums, as each does at its end; they cost nothing where absent. */
-  readonly storeRate?: number;
-  readonly pair?: KernelPair;
+  block(omega: Omega): CacheBlock;
+  /** How much longer a kernel takes where channels do not lie innermost, by its tiles in a row of a segment. */
+  across(omega: Omega, wide: number): number;
+  /** Kernels, one after the other, in which its slices are multiplied. */
+  sets(omega: Omega): number;
+  /** How many times a launch each of these costs, where they are more than one. */
+  readonly setLaunches: number;
+  /** The speed of a kernel that stores its sums in parts as a share of one's that need not. */
+  readonly parts: number;
+  /** TB/s at which workgroups store their sums, as each does at its end. */
+  readonly storeRate: number;
+  /** In place of the fastest. */
+  readonly pair?: KernelPair | undefined;
   /** Ẑ in place of Algorithm 1's; Algorithm 2 then gives the segments. */
-  readonly segments?: number;
+  readonly segments?: number | undefined;
 }
 
 /** Pairs up to this much slower by their rates alone are tried, whose segments and number of kernels may suit a problem better, and are worth measuring. */
@@ -100,16 +93,15 @@ const COUNT_SLACK = 2;
  *
  * @throws {RangeError} if the segments asked for are not a positive whole number.
  */
-export function configure(problem: ConvProblem, options: ConfigureOptions = {}): Configuration {
+export function configure(problem: ConvProblem, figures: Figures): Configuration {
   const axes = reduceAxes(problem);
-  const figures = figuresOf(options);
-  const { throughput, parameters, block } = figures;
-  const { segments } = options;
-  const pairs = options.pair ? [options.pair] : nearlyFastest(axes, throughput);
+  const { throughput, block, device, workspaceShare, segments } = figures;
+  const pairs = figures.pair ? [figures.pair] : nearlyFastest(axes, throughput);
   const choices = pairs.flatMap((pair) => {
-    const baseline = segments ?? baselineSegments(problem, pair, block(pair.first), parameters);
+    const baseline = segments ??
+      baselineSegments(problem, pair, block(pair.first), device, workspaceShare);
     const grids = segments === undefined
-      ? candidateGrids(axes, pair, baseline, mostSegments(problem, parameters))
+      ? candidateGrids(axes, pair, baseline, mostSegments(problem, workspaceShare))
       : [segment(axes.outputRows, axes.outputWidth, pair, segments, axes.paddingRows)];
     return grids.map((segmentation) => ({
       pair,
@@ -135,10 +127,7 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
       a.segmentation.firstColumns - b.segmentation.firstColumns ||
       a.segmentation.count - b.segmentation.count || a.predictedMs - b.predictedMs
     )[0]!;
-  return {
-    ...configureAs(problem, best.pair, best.segmentation, options),
-    baseline: best.baseline,
-  };
+  return { ...best, axes, blocks: blockCount(problem, best.pair.first, block(best.pair.first)) };
 }
 
 /** Products of a kernel's longest sum: longer ones are stored in parts of equal length, none longer than this: one f32 accumulator errs by more with its length. */
@@ -146,79 +135,21 @@ export function longestPart(omega: Omega): number {
   return threadSets(omega) === 1 ? LONGEST_SUM.whole : LONGEST_SUM.sets;
 }
 
-/** What a configuration goes by. */
-type Figures =
-  & Required<
-    Pick<
-      ConfigureOptions,
-      "block" | "parameters" | "across" | "sets" | "setLaunches" | "parts" | "storeRate"
-    >
-  >
-  & { readonly throughput: (omega: Omega) => number };
-
-function figuresOf(options: ConfigureOptions): Figures {
-  const { block = paperBlock, across = () => 1, sets = () => 1 } = options;
-  const { setLaunches = 1, parts = 1, storeRate = Infinity } = options;
-  const device = deviceOf(options);
-  return {
-    throughput: throughputOf(options.throughput ?? device.rates.winrs),
-    parameters: options.parameters ?? segmentParameters(device),
-    block: remembered(block),
-    across,
-    sets: remembered(sets),
-    setLaunches,
-    parts,
-    storeRate,
-  };
-}
-
-/** What `figure` gives for a kernel, found once: thousands of grids ask for it. */
-function remembered<T>(figure: (omega: Omega) => T): (omega: Omega) => T {
-  const known = new Map<Omega, T>();
-  return (omega) => {
-    if (!known.has(omega)) known.set(omega, figure(omega));
-    return known.get(omega)!;
-  };
-}
-
-/** The configuration of a pair and segments that are given. */
-export function configureAs(
-  problem: ConvProblem,
-  pair: KernelPair,
-  segmentation: Segmentation,
-  options: ConfigureOptions = {},
-): Configuration {
-  const axes = reduceAxes(problem);
-  const figures = figuresOf(options);
-  const { block } = figures;
-  const { first, second } = pair;
-  return {
-    axes,
-    pair,
-    baseline: segmentation.count,
-    segmentation,
-    blocks: [
-      blockCount(problem, first, block(first)),
-      second ? blockCount(problem, second, block(second)) : 0,
-    ],
-    workspaceElements: bucketElements(segmentation, filterElements(problem)),
-    predictedMs: predictMs(problem, axes, pair, segmentation, figures),
-  };
-}
-
 /**
  * Milliseconds of the kernels and the reduction: workgroups begin as others end, and the slowest ends a little after the others.
  *
  * @param span Whether they are scheduled, or no schedule takes less.
  */
-function predictMs(
+export function predictMs(
   problem: ConvProblem,
   axes: ReducedAxes,
   pair: KernelPair,
   segmentation: Segmentation,
-  { throughput, block, parameters, across, sets, setLaunches, parts, storeRate }: Figures,
+  { device, throughput, block, across, sets, setLaunches, parts, storeRate }: Figures,
   span: "scheduled" | "least" = "scheduled",
 ): number {
+  const launch = device.times.winrsKernel / 1e3;
+  const { winrsBuckets } = device.rates;
   const { rows, columns, firstColumns, count, shared } = segmentation;
   /** Parts that a segment's sums are stored in; empty sums are stored once, too. */
   const partsOf = (omega: Omega, tiles: number, segmentColumns: number) => {
@@ -228,7 +159,7 @@ function predictMs(
   };
   const kernelMs = (omega: Omega, tiles: number, segmentColumns: number) => {
     const { outChannels, inChannels } = block(omega);
-    const inFlight = workgroupsInFlight(block(omega), parameters);
+    const inFlight = workgroupsInFlight(block(omega), device);
     const { filter, gradient } = tileElements(omega);
     const tileMs = 2 * problem.batch * filter * gradient * outChannels * inChannels * inFlight /
       (throughput(omega) * 1e9);
@@ -250,12 +181,12 @@ function predictMs(
     ], inFlight);
     const speed = partsOf(omega, tiles, segmentColumns) === 1 ? 1 : parts;
     return tileMs * keptShare(axes, omega) * across(omega, widths.long) / speed *
-        (ends + parameters.unevenness * longest) +
-      (sets(omega) === 1 ? 1 : sets(omega) * setLaunches) * parameters.launch;
+        (ends + device.shares.winrsUneven * longest) +
+      (sets(omega) === 1 ? 1 : sets(omega) * setLaunches) * launch;
   };
   const reduction = count === 1
     ? 0
-    : (count + 1) * 4 * filterElements(problem) / (parameters.bandwidth * 1e9) + parameters.launch;
+    : (count + 1) * 4 * filterElements(problem) / (winrsBuckets * 1e9) + launch;
   // Each part of a sum but the first is added to what is there, which is read, as another kernel's are to those before it.
   const moves = (omega: Omega, tiles: number, segmentColumns: number) =>
     segmentColumns * (2 * sets(omega) * partsOf(omega, tiles, segmentColumns) - 1);
@@ -270,10 +201,7 @@ function predictMs(
 /**
  * Rates of what is computed of ∇W, and not of what tiles beyond ∇Y's rows are, or rows that meet none of X.
  */
-export function coveringRates(
-  axes: ReducedAxes,
-  throughput: (omega: Omega) => number,
-): (omega: Omega) => number {
+export function coveringRates(axes: ReducedAxes, throughput: Throughput): Throughput {
   return (omega) => throughput(omega) * coveredRows(axes, omega) / keptShare(axes, omega);
 }
 
@@ -288,7 +216,7 @@ export function pairOptions(axes: ReducedAxes): PairOptions {
   };
 }
 
-function nearlyFastest(axes: ReducedAxes, throughput: (omega: Omega) => number): KernelPair[] {
+function nearlyFastest(axes: ReducedAxes, throughput: Throughput): KernelPair[] {
   const rates = coveringRates(axes, throughput);
   const pairs = possiblePairs(axes.filterWidth, axes.outputWidth, rates, pairOptions(axes));
   const least = Math.min(...pairs.map((pair) => pairCost(pair, rates)));
@@ -296,19 +224,13 @@ function nearlyFastest(axes: ReducedAxes, throughput: (omega: Omega) => number):
 }
 
 /** Names of the pairs worth measuring, as `--pair` takes them; none where there is no choice. */
-export function rivalPairs(
-  problem: ConvProblem,
-  rates: ThroughputTable = deviceOf({}).rates.winrs,
-): string[] {
+export function rivalPairs(problem: ConvProblem, throughput: Throughput): string[] {
   const axes = reduceAxes(problem);
   const { stride, dilation, filterSize, outputSize } = problem;
   if (stride[axes.widthAxis] !== 1 || dilation[axes.widthAxis] !== 1) return [];
   if ([...filterSize, ...outputSize].includes(0)) return [];
-  const pairs = nearlyFastest(axes, throughputOf(rates));
-  const names = pairs.map(({ first, second }) =>
-    (second ? [first, second] : [first]).map(omegaName).join()
-  );
-  return [...new Set(names)];
+  const pairs = nearlyFastest(axes, throughput);
+  return [...new Set(pairs.map(pairText))];
 }
 
 /** Grids of rows x columns that give up to twice Ẑ segments on the first kernel, and up to `most` buckets. */

@@ -1,29 +1,23 @@
 import assert from "#assert";
 import fc from "fast-check";
 import { request } from "../../../tests/plan_request.ts";
-import { parseSuite } from "../../bench/suite.ts";
-import { convProblem } from "../../problem/conv_problem.ts";
-import { parseDescriptor } from "../../problem/descriptor.ts";
-import { H200 } from "../device/h200.ts";
-import { expectPlanned } from "../refusal.ts";
-import {
-  type CacheBlock,
-  dataElements,
-  mostSegments,
-  paperBlock,
-  segmentParameters,
-} from "./baseline.ts";
 import {
   configure,
   configureAs,
-  type ConfigureOptions,
-  coveringRates,
-  longestPart,
-  pairOptions,
-  rivalPairs,
-} from "./configure.ts";
-import { NOMINAL_THROUGHPUT, type Omega, omegaName, parseOmega, reduceAxes } from "./omega.ts";
-import { parsePair } from "./pair.ts";
+  deviceWith,
+  measured,
+  nominal,
+  paperBlock,
+  parsePair,
+} from "../../../tests/support/winrs_figures.ts";
+import { parseSuite } from "../../bench/suite.ts";
+import { type ConvProblem, convProblem } from "../../problem/conv_problem.ts";
+import { parseDescriptor } from "../../problem/descriptor.ts";
+import { H200 } from "../device/h200.ts";
+import { expectPlanned } from "../refusal.ts";
+import { type CacheBlock, dataElements, filterElements, mostSegments } from "./baseline.ts";
+import { coveringRates, type Figures, longestPart, pairOptions, rivalPairs } from "./configure.ts";
+import { type Omega, omegaName, parseOmega, reduceAxes } from "./omega.ts";
 import { configured } from "./plan.ts";
 import { gridSegments } from "./segments.ts";
 
@@ -43,7 +37,7 @@ Deno.test("a share in two sets of slices is priced with another launch, and twic
   const pair = parsePair("a16n8r9", 8, 129);
   const predicted = (sets: number, storeRate: number) =>
     configure(problem, { pair, sets: () => sets, storeRate, segments: 33 }).predictedMs;
-  const launch = segmentParameters(H200).launch;
+  const launch = H200.times.winrsKernel / 1e3;
   assert.ok(Math.abs(predicted(2, Infinity) - predicted(1, Infinity) - launch) < 1e-9);
   // Of each segment another read and another store.
   const { segmentation } = configure(problem, { pair, segments: 33 });
@@ -51,16 +45,19 @@ Deno.test("a share in two sets of slices is priced with another launch, and twic
   assert.ok(Math.abs(predicted(2, 1) - predicted(1, 1) - launch - bytes / 1e9) < 1e-9);
 });
 
-const DEVICES: readonly [string, ConfigureOptions][] = [
-  ["64x32 twice", { throughput: NOMINAL_THROUGHPUT }],
-  ["64x64 once", { throughput: NOMINAL_THROUGHPUT, block: wideBlock }],
+/** Elements of buckets but the first, which is the gradient itself. */
+function workspaceOf(problem: ConvProblem, options: Partial<Figures>): number {
+  return (configure(problem, options).segmentation.count - 1) * filterElements(problem);
+}
+
+const DEVICES: readonly [string, Partial<Figures>][] = [
+  ["64x32 twice", { throughput: nominal }],
+  ["64x64 once", { throughput: nominal, block: wideBlock }],
 ];
 
 for (const [what, options] of DEVICES) {
   Deno.test(`configure() keeps the suite's workspace within Table 2: ${what} a multiprocessor`, () => {
-    const shares = SUITE.map((problem) =>
-      configure(problem, options).workspaceElements / dataElements(problem)
-    );
+    const shares = SUITE.map((problem) => workspaceOf(problem, options) / dataElements(problem));
     assert.ok(shares.length >= 25);
     assert.ok(shares.reduce((sum, share) => sum + share, 0) / shares.length <= 0.18);
     assert.ok(Math.max(...shares) <= 1.67);
@@ -68,9 +65,9 @@ for (const [what, options] of DEVICES) {
 
   Deno.test(`configure() needs no workspace for F3c1024: ${what} a multiprocessor`, () => {
     const problem = SUITE.find(({ name }) => name === "F3c1024")!;
-    const { segmentation, workspaceElements } = configure(problem, options);
+    const { segmentation } = configure(problem, options);
     assert.equal(segmentation.count, 1);
-    assert.equal(workspaceElements, 0);
+    assert.equal(segmentation.count, 1);
   });
 }
 
@@ -90,8 +87,8 @@ Deno.test("configure() takes the pair and the count that are forced", () => {
   assert.equal(forced.pair, pair);
   assert.equal(forced.baseline, 4);
   assert.deepEqual([forced.segmentation.firstColumns, forced.segmentation.count], [4, 5]);
-  assert.deepEqual(forced.blocks, [6, 3]);
-  assert.equal(forced.workspaceElements, 4 * 9 * 64 * 64);
+  assert.equal(forced.blocks, 6);
+  assert.equal(forced.segmentation.count, 5);
 });
 
 Deno.test("configure() swaps the axes of a 10x1 filter", () => {
@@ -106,7 +103,7 @@ Deno.test("configure() swaps the axes of a 10x1 filter", () => {
 Deno.test("configure() predicts less than the products alone would take, on a suite case", () => {
   const problem = SUITE.find(({ name }) => name === "F3c512")!;
   const flops = 2 * 32 * 28 * 28 * 9 * 512 * 512;
-  const { predictedMs } = configure(problem, { throughput: NOMINAL_THROUGHPUT });
+  const { predictedMs } = configure(problem, { throughput: nominal });
   const teraflops = flops / predictedMs / 1e9;
   assert.ok(teraflops > 68 && teraflops < 30 * 3.375, `${teraflops}`);
 });
@@ -140,7 +137,7 @@ Deno.test("configure() covers any problem of one to three axes within Z_max", ()
       assert.ok(pair.width >= axes.outputWidth, omegaName(pair.first));
       assert.equal(segmentation.rowStarts.at(-1), axes.outputRows);
       assert.equal(segmentation.columnStarts.at(-1), axes.outputWidth);
-      assert.ok(segmentation.count <= mostSegments(problem, segmentParameters(H200)));
+      assert.ok(segmentation.count <= mostSegments(problem, 0.5));
       assert.ok(Number.isFinite(predictedMs) && predictedMs > 0);
     }),
     { numRuns: 60 },
@@ -149,26 +146,29 @@ Deno.test("configure() covers any problem of one to three axes within Z_max", ()
 
 Deno.test("rivalPairs() names pairs that can be planned, and none where there is no choice", () => {
   const problem = parseDescriptor("mb2ic8ih28oc8kh3ph1", "bwd-filter");
-  const names = rivalPairs(problem);
+  const names = rivalPairs(problem, measured);
   assert.ok(names.includes("a8n3r6") && names.includes("a8n3r6,a4n3r2"), names.join(" "));
   assert.equal(new Set(names).size, names.length);
   for (const name of names) parsePair(name, 3, 28, undefined, 3);
   assert.ok(names.includes("a4n3r2xa4n3r2"), names.join(" "));
-  assert.deepEqual(rivalPairs(parseDescriptor("mb2ic8ih28oc8kh3sh2ph1", "bwd-filter")), []);
+  assert.deepEqual(
+    rivalPairs(parseDescriptor("mb2ic8ih28oc8kh3sh2ph1", "bwd-filter"), measured),
+    [],
+  );
 });
 
 Deno.test("a last round of one workgroup takes as long as a full one", () => {
   const problem = parseDescriptor("mb32ic256ih28oc256kh3ph1", "bwd-filter");
   const pair = parsePair("a4n3r2", 3, 28);
   const block = { outChannels: 64, inChannels: 64, perMultiprocessor: 1 };
-  const predicted = (workgroupsInFlight: number, unevenness = 0) =>
+  const predicted = (multiprocessors: number, unevenness = 0) =>
     configure(problem, {
       pair,
       segments: 1,
       block: () => block,
-      parameters: { ...segmentParameters(H200), workgroupsInFlight, unevenness, launch: 0 },
+      device: deviceWith({ multiprocessors, unevenness }),
     });
-  const [blocks] = predicted(1).blocks;
+  const { blocks } = predicted(1);
   assert.equal(blocks, 3 * 4 * 4);
   // A round's time is that of as many multiplications as workgroups in flight make.
   const full = predicted(blocks).predictedMs;
@@ -185,16 +185,10 @@ Deno.test("a last round of one workgroup takes as long as a full one", () => {
 Deno.test("the only round takes as long as its largest segment; tiles apart take longer where channels do not lie innermost", () => {
   const problem = parseDescriptor("mb64ic64ih56oc64kh3ph1", "bwd-filter");
   const pair = parsePair("a8n3r6", 3, 56);
-  const predicted = (rows: number, columns: number, options: ConfigureOptions = {}) =>
+  const predicted = (rows: number, columns: number, options: Partial<Figures> = {}) =>
     configureAs(problem, pair, gridSegments(56, 56, pair, rows, columns), {
       block: () => ({ outChannels: 64, inChannels: 64, perMultiprocessor: 1 }),
-      parameters: {
-        ...segmentParameters(H200),
-        workgroupsInFlight: 1000,
-        unevenness: 0,
-        launch: 0,
-        bandwidth: Infinity,
-      },
+      device: deviceWith({ multiprocessors: 1000, bandwidth: Infinity }),
       ...options,
     }).predictedMs;
   const near = (a: number, b: number) => assert.ok(Math.abs(a / b - 1) < 1e-9, `${a}, not ${b}`);
@@ -214,8 +208,7 @@ Deno.test("the only round takes as long as its largest segment; tiles apart take
 
 Deno.test("a lower last row of segments fills what the others leave of a round, and is as high as the padding", () => {
   const problem = SUITE.find(({ name }) => name === "F7c256")!;
-  const parameters = { ...segmentParameters(H200), workspaceShare: 0.3 };
-  const { rowStarts } = configure(problem, { parameters }).segmentation;
+  const { rowStarts } = configure(problem, { workspaceShare: 0.3 }).segmentation;
   // 224 workgroups a segment, of which 132 run at once, and room for two buckets.
   assert.deepEqual(rowStarts, [0, 21, 28]);
   // Rows of ∇Y are 28 for each of its 8 planes, of which one is padding on either side.
@@ -265,7 +258,7 @@ Deno.test("kernels of sets of slices cost so many launches each", () => {
   const pair = parsePair("a4n3r2xa8n3r6", 3, 56, undefined, 3);
   const ms = (sets: number, setLaunches: number) =>
     configure(problem, { pair, segments: 1, sets: () => sets, setLaunches }).predictedMs;
-  const { launch } = segmentParameters(H200);
+  const launch = H200.times.winrsKernel / 1e3;
   const near = (a: number, b: number) => assert.ok(Math.abs(a - b) < 1e-9, `${a}, not ${b}`);
   near(ms(1, 8), ms(1, 1));
   near(ms(2, 8) - ms(2, 1), 2 * 7 * launch);

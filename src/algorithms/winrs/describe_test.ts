@@ -1,6 +1,6 @@
 import assert from "#assert";
+import { parsePair } from "../../../tests/support/winrs_figures.ts";
 import { segmentPicture } from "./describe.ts";
-import { parsePair } from "./pair.ts";
 import { gridSegments, tileSegments } from "./segments.ts";
 
 Deno.test("segmentPicture() draws Figure 3's nine segments with their heights, widths and numbers", () => {

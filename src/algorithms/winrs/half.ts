@@ -7,15 +7,7 @@ import { allowedAmplification, HALF_ALLOWED } from "../cost/accuracy.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { PlanRequest } from "../request.ts";
 import { loadVector, unitPolicyOf } from "./baseline.ts";
-import {
-  DIRECT,
-  NEVER,
-  type Omega,
-  omegaName,
-  OMEGAS,
-  threadSets,
-  type ThroughputTable,
-} from "./omega.ts";
+import { DIRECT, NEVER, type Omega, omegaName, threadSets, type Throughput } from "./omega.ts";
 
 /**
  * Kernels in f16, which `half-tile` asks for: transformed data is rounded to f16 and stays so in workgroup memory; transforms,
@@ -62,29 +54,30 @@ export function isWeighed(request: PlanRequest, omega: Omega): boolean {
  * Direct TFLOP/s of a request's kernels. In f16, tiles are converted as they are multiplied, or multiplied on matrix units; those whose errors no one has a
  * use for are so slow that nothing chooses them, unless the user allows a bound, and so are nested ones, which were not measured.
  */
-export function kernelRates(request: PlanRequest): ThroughputTable {
+export function kernelRates(request: PlanRequest): Throughput {
   const { rates: { winrs }, shares } = deviceOf(request);
-  // Models from before a kernel have no rate of it.
-  const rateOf = (name: string) => winrs[name] ?? NEVER;
-  if (!isHalf(request)) {
-    return Object.fromEntries(OMEGAS.map((omega) => {
-      const name = omegaName(omega);
-      if (!isWeighed(request, omega)) return [name, NEVER * rateOf(name)];
-      const wide = loadVector(request, omega) === 1 ? 1 : shares.winrsWide[name] ?? 1;
-      return [name, wide * rateOf(name)];
-    }));
-  }
-  const ceiling = request.maxBoundRatio === undefined
+  const half = isHalf(request);
+  const ceiling = half && request.maxBoundRatio === undefined
     ? ERROR_CEILING[request.outDtype ?? request.dtype]
     : Infinity;
-  return Object.fromEntries(OMEGAS.map((omega) => {
+  return remembered((omega) => {
     const name = omegaName(omega);
-    if (!isWeighed(request, omega) || typical(omega) > ceiling) {
-      return [name, NEVER * rateOf(name)];
-    }
+    // Models from before a kernel have no rate of it.
+    const rate = winrs[name] ?? NEVER;
+    if (!isWeighed(request, omega) || half && typical(omega) > ceiling) return NEVER * rate;
+    if (!half) return (loadVector(request, omega) === 1 ? 1 : shares.winrsWide[name] ?? 1) * rate;
     const units = unitPolicyOf(request, omega) === undefined ? undefined : shares.winrsUnits[name];
-    return [name, (units ?? shares.winrsHalf) * rateOf(name)];
-  }));
+    return (units ?? shares.winrsHalf) * rate;
+  });
+}
+
+/** What `figure` gives for a kernel, found once: thousands of grids ask for it. */
+export function remembered<T>(figure: (omega: Omega) => T): (omega: Omega) => T {
+  const known = new Map<Omega, T>();
+  return (omega) => {
+    if (!known.has(omega)) known.set(omega, figure(omega));
+    return known.get(omega)!;
+  };
 }
 
 function typical(omega: Omega): number {

@@ -52,7 +52,10 @@ Deno.test("mayTakeHalf() keeps within four times the error of rounded results, o
 });
 
 Deno.test("kernelRates() leaves out kernels in f16 above the gate's ceiling where no bound is allowed", () => {
-  const rates = (more: Partial<PlanRequest>) => kernelRates(request(3, more));
+  const rates = (more: Partial<PlanRequest>) => {
+    const rate = kernelRates(request(3, more));
+    return Object.fromEntries(OMEGAS.map((omega) => [omegaName(omega), rate(omega)]));
+  };
   const { winrs } = H200.rates;
   // Of f32 those whose threads load vectors are faster.
   const { winrsWide } = H200.shares;

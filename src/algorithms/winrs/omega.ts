@@ -92,12 +92,6 @@ export function tileElements(
   return { filter: n * rows.n, gradient: r * rows.r };
 }
 
-/** How many multiplications of the direct product one multiplication of the kernel replaces: n·r / α, 1 for Ω2(1,1). */
-export function acceleration(omega: Omega): number {
-  const { filter, gradient } = tileElements(omega);
-  return filter * gradient / slicesOf(omega);
-}
-
 /** Whether a kernel's n divides the filter's width, and of a nested one the rows that it may go along, of which there are some. */
 export function isAdmissible({ n, rows }: Omega, filterWidth: number, tiledRows = 0): boolean {
   return filterWidth % n === 0 &&
@@ -113,33 +107,11 @@ export function admissible(filterWidth: number, tiledRows = 0): Omega[] {
   return OMEGAS.filter((omega) => isAdmissible(omega, filterWidth, tiledRows));
 }
 
-/** Direct TFLOP/s of kernels by {@linkcode omegaName}: only their ratios choose a pair. */
-export type ThroughputTable = Readonly<Record<string, number>>;
-
 /** Of a kernel's rate: so slow that nothing chooses it. */
 export const NEVER = 1e-9;
 
-/** What products alone reach, in TFLOP/s of f32. */
-const PRODUCTS = 30;
-
-/** The rates that follow from the numbers of multiplications alone: 30·n·r/α. */
-export const NOMINAL_THROUGHPUT: ThroughputTable = Object.fromEntries(
-  OMEGAS.map((omega) => [omegaName(omega), PRODUCTS * acceleration(omega)]),
-);
-
-/**
- * A table's rate of a kernel, as {@linkcode fastestPair} takes it.
- *
- * @throws {RangeError} from the function returned, if the rate is missing or not positive.
- */
-export function throughputOf(table: ThroughputTable): (omega: Omega) => number {
-  return (omega) => {
-    const name = omegaName(omega);
-    const rate = table[name];
-    if (rate !== undefined && rate > 0) return rate;
-    throw new RangeError(`Cannot choose WinRS kernels: the throughput of ${name} is ${rate}`);
-  };
-}
+/** Rates of kernels: only their ratios choose a pair. */
+export type Throughput = (omega: Omega) => number;
 
 /** An axis of a problem that is walked row by row: sizes, and where the filter meets the input. */
 export interface ClippedAxis {
@@ -147,10 +119,8 @@ export interface ClippedAxis {
   readonly output: number;
   readonly filter: number;
   readonly paddingBegin: number;
-  /** 1 where absent. */
-  readonly stride?: number;
-  /** 1 where absent. */
-  readonly dilation?: number;
+  readonly stride: number;
+  readonly dilation: number;
 }
 
 /**
@@ -158,21 +128,11 @@ export interface ClippedAxis {
  * 0 <= oh·stride + fh·dilation − padding < input. Empty (start = end) where none does.
  */
 export function clippedRows(axis: ClippedAxis, fh: number): readonly [start: number, end: number] {
-  const { input, output, paddingBegin, stride = 1, dilation = 1 } = axis;
+  const { input, output, paddingBegin, stride, dilation } = axis;
   const offset = fh * dilation - paddingBegin;
   const start = Math.min(output, Math.max(0, Math.ceil(-offset / stride)));
   const end = Math.min(output, Math.max(start, Math.ceil((input - offset) / stride)));
   return [start, end];
-}
-
-/** The share of pairs of filter row and row of ∇Y that is skipped: p(p + 1) / (F_H·O_H) at stride 1 and padding p on both sides. */
-export function skippedShare(axis: ClippedAxis): number {
-  let kept = 0;
-  for (let fh = 0; fh < axis.filter; fh++) {
-    const [start, end] = clippedRows(axis, fh);
-    kept += end - start;
-  }
-  return 1 - kept / (axis.filter * axis.output);
 }
 
 /**

@@ -1,5 +1,13 @@
 import assert from "#assert";
-import { acceleration, admissible, omegaName, OMEGAS, parseOmega } from "./omega.ts";
+import {
+  admissible,
+  type Omega,
+  omegaName,
+  OMEGAS,
+  parseOmega,
+  slicesOf,
+  tileElements,
+} from "./omega.ts";
 
 Deno.test("OMEGAS holds the paper's 13 kernels, each with α = n + r − 1 but for the direct one, and four nested ones", () => {
   assert.equal(OMEGAS.filter(({ rows }) => rows === undefined).length, 13);
@@ -15,7 +23,11 @@ Deno.test("parseOmega() reads what omegaName() writes, and refuses the rest", ()
   });
 });
 
-Deno.test("acceleration() is n·r / α, and 1 for the direct kernel", () => {
+Deno.test("a multiplication replaces n·r / α of the direct product", () => {
+  const acceleration = (omega: Omega) => {
+    const { filter, gradient } = tileElements(omega);
+    return filter * gradient / slicesOf(omega);
+  };
   assert.equal(acceleration(parseOmega("a8n3r6")), 2.25);
   assert.equal(acceleration(parseOmega("a16n9r8")), 4.5);
   assert.equal(acceleration(parseOmega("a2n1r1")), 1);

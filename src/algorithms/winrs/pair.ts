@@ -1,13 +1,11 @@
 import { InputRangeError, InputSyntaxError } from "../../errors.ts";
-import { deviceOf } from "../device/h200.ts";
 import {
   admissible,
   isAdmissible,
   type Omega,
   omegaName,
   parseOmega,
-  throughputOf,
-  type ThroughputTable,
+  type Throughput,
 } from "./omega.ts";
 
 /**
@@ -48,7 +46,7 @@ export interface PairOptions {
 export function fastestPair(
   filterWidth: number,
   outputWidth: number,
-  throughput: (omega: Omega) => number,
+  throughput: Throughput,
   options: PairOptions = {},
 ): KernelPair {
   const pairs = possiblePairs(filterWidth, outputWidth, throughput, options);
@@ -64,7 +62,7 @@ export function fastestPair(
 export function possiblePairs(
   filterWidth: number,
   outputWidth: number,
-  throughput: (omega: Omega) => number,
+  throughput: Throughput,
   options: PairOptions = {},
 ): KernelPair[] {
   checkWidths(filterWidth, outputWidth);
@@ -85,7 +83,7 @@ export function possiblePairs(
 /** What a row of ∇Y costs: columns of each kernel over its throughput. */
 export function pairCost(
   { first, second, k0, k1 }: KernelPair,
-  throughput: (omega: Omega) => number,
+  throughput: Throughput,
 ): number {
   return k0 * first.r / throughput(first) + (second ? k1 * second.r / throughput(second) : 0);
 }
@@ -105,12 +103,12 @@ export function parsePair(
   text: string,
   filterWidth: number,
   outputWidth: number,
-  rates: ThroughputTable = deviceOf({}).rates.winrs,
+  throughput: Throughput,
   tiledRows = 0,
 ): KernelPair {
   checkWidths(filterWidth, outputWidth);
   if (text === EXACT_PAIR) {
-    return fastestPair(filterWidth, outputWidth, throughputOf(rates), { exact: true });
+    return fastestPair(filterWidth, outputWidth, throughput, { exact: true });
   }
   const [first, second] = parseKernels(text) as [Omega, Omega | undefined];
   for (const omega of second ? [first, second] : [first]) {
@@ -121,11 +119,8 @@ export function parsePair(
     }
   }
   const candidates = covers(outputWidth, first, second);
-  return cheapest(
-    candidates.length > 0 ? candidates : covers(outputWidth, second!),
-    outputWidth,
-    throughputOf(rates),
-  );
+  const pairs = candidates.length > 0 ? candidates : covers(outputWidth, second!);
+  return cheapest(pairs, outputWidth, throughput);
 }
 
 /** The kernels that {@linkcode parsePair} may take: those that a text names, or all that fit the filter's width. */
@@ -181,7 +176,7 @@ function covers(outputWidth: number, first: Omega, second?: Omega): KernelPair[]
 function cheapest(
   pairs: readonly KernelPair[],
   outputWidth: number,
-  throughput: (omega: Omega) => number,
+  throughput: Throughput,
 ): KernelPair {
   const rank = ({ first, second, width }: KernelPair) =>
     [Number(width > outputWidth), second ? 1 : 0, first.alpha] as const;
@@ -201,4 +196,9 @@ function checkWidths(filterWidth: number, outputWidth: number): void {
       throw new RangeError(`Cannot choose WinRS kernels: ${what} is ${size}, expected >= 1`);
     }
   }
+}
+
+/** `a8n3r6,a4n3r2`. */
+export function pairText({ first, second }: KernelPair): string {
+  return [first, ...(second === undefined ? [] : [second])].map(omegaName).join(",");
 }

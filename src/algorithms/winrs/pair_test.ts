@@ -1,9 +1,8 @@
 import assert from "#assert";
 import fc from "fast-check";
-import { admissible, NOMINAL_THROUGHPUT, omegaName, OMEGAS, throughputOf } from "./omega.ts";
-import { fastestPair, type KernelPair, pairCost, parsePair, possiblePairs } from "./pair.ts";
-
-const nominal = throughputOf(NOMINAL_THROUGHPUT);
+import { nominal, parsePair } from "../../../tests/support/winrs_figures.ts";
+import { admissible, type Omega, omegaName, OMEGAS } from "./omega.ts";
+import { fastestPair, type KernelPair, pairCost, possiblePairs } from "./pair.ts";
 
 function spell({ first, second, k0, k1 }: KernelPair): string {
   const part = (tiles: number, name: string) => `${tiles} x ${name}`;
@@ -22,9 +21,9 @@ Deno.test("fastestPair() gives F_W = 3, O_W = 16 to Ω8(3,6) and Ω4(3,2), 12 an
 });
 
 Deno.test("parsePair() takes exact for the fastest pair that ends at the edge", () => {
-  const padded = parsePair("a16n9r8", 9, 7, NOMINAL_THROUGHPUT);
+  const padded = parsePair("a16n9r8", 9, 7, nominal);
   assert.equal(padded.width, 8);
-  assert.equal(spell(parsePair("exact", 9, 7, NOMINAL_THROUGHPUT)), "1 x a8n3r6 + 1 x a2n1r1");
+  assert.equal(spell(parsePair("exact", 9, 7, nominal)), "1 x a8n3r6 + 1 x a2n1r1");
   const widths = Array.from({ length: 14 }, (_, i) => i + 1);
   for (const filterWidth of widths) {
     for (const outputWidth of widths) {
@@ -73,9 +72,7 @@ const widths = fc.record({
 
 Deno.test("fastestPair() covers the row, with n that divide F_W, at the least cost, for any throughput", () => {
   fc.assert(fc.property(widths, fc.boolean(), ({ filterWidth, outputWidth, rates }, exact) => {
-    const rate = throughputOf(
-      Object.fromEntries(OMEGAS.map((omega, i) => [omegaName(omega), rates[i]!])),
-    );
+    const rate = (omega: Omega) => rates[OMEGAS.indexOf(omega)]!;
     const pair = fastestPair(filterWidth, outputWidth, rate, { exact });
     const { first, second, k0, k1, width } = pair;
     assert.equal(width, k0 * first.r + k1 * (second?.r ?? 0));

@@ -12,26 +12,12 @@ import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
 import { flatRow, operandBytes, problemBuffers, resultElements } from "../tensors.ts";
-import {
-  blockOf,
-  dataElements,
-  refusePolicies,
-  segmentParameters,
-  sliceSetsOf,
-} from "./baseline.ts";
-import { type Configuration, configure, type ConfigureOptions } from "./configure.ts";
+import { blockOf, dataElements, refusePolicies, sliceSetsOf } from "./baseline.ts";
+import { type Configuration, configure, type Figures } from "./configure.ts";
 import { describeConfiguration, describeShare } from "./describe.ts";
-import { enlarged, isHalf, kernelRates } from "./half.ts";
-import {
-  admissible,
-  DIRECT,
-  isAdmissible,
-  omegaName,
-  reduceAxes,
-  type ReducedAxes,
-  slicesAtOnce,
-} from "./omega.ts";
-import { EXACT_PAIR, type KernelPair, kernelsOf, parsePair, unfitKernel } from "./pair.ts";
+import { enlarged, isHalf, kernelRates, remembered } from "./half.ts";
+import { admissible, DIRECT, isAdmissible, omegaName, reduceAxes, slicesAtOnce } from "./omega.ts";
+import { EXACT_PAIR, kernelsOf, parsePair, unfitKernel } from "./pair.ts";
 import { type Share, type ShareKernel, shareKernels, sharesOf } from "./share.ts";
 
 /** Why WinRS cannot do a problem, or undefined. */
@@ -66,22 +52,21 @@ function isStrided({ stride, dilation }: ConvProblem, widthAxis: number): boolea
   return stride[widthAxis] !== 1 || dilation[widthAxis] !== 1;
 }
 
-/** What {@linkcode configure} takes for a request: blocks, what is forced, and the room that buckets have. */
-type RequestedConfiguration =
-  & Required<Pick<ConfigureOptions, "block" | "parameters">>
-  & ConfigureOptions;
+/** Z_max: workspace as a multiple of the elements of X, ∇Y and ∇W. */
+const WORKSPACE_SHARE = 0.5;
 
-/** {@linkcode RequestedConfiguration} of a request that WinRS supports; refused if no policy fits the device. */
-export function configureOptions(request: PlanRequest): Planned<RequestedConfiguration> {
-  const { problem, limits } = request;
+/** What {@linkcode configure} goes by for a request that WinRS supports; refused if no policy fits the device. */
+export function figuresOf(request: PlanRequest): Planned<Figures> {
+  const { problem, limits, layout, splits } = request;
   const device = deviceOf(request);
   const axes = reduceAxes(problem);
+  const { filterWidth, outputWidth, tiledRows } = axes;
   const direct = isStrided(problem, axes.widthAxis) &&
     (request.pair === undefined || request.pair === EXACT_PAIR);
   const pair = direct ? omegaName(DIRECT) : request.pair;
   const kernels = pair === undefined
-    ? admissible(axes.filterWidth, axes.tiledRows)
-    : kernelsOf(pair, axes.filterWidth);
+    ? admissible(filterWidth, tiledRows)
+    : kernelsOf(pair, filterWidth);
   const refused = refusePolicies(request, kernels);
   if (refused !== undefined) return refused;
   const room = Math.min(
@@ -90,38 +75,32 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
     // What has no room for bucket 0 is refused when it is planned.
     Math.max(0, (request.maxWorkspaceBytes ?? Infinity) - targetBytes(request)),
   );
-  const defaults = segmentParameters(device);
-  const { winrsAcross, winrsImages } = device.shares;
-  const { large, small } = request.layout === "chwn" ? winrsImages : winrsAcross;
   const { slicedStore } = device.rates;
-  const workspaceShare = Math.min(
-    defaults.workspaceShare,
-    room / (4 * Math.max(1, dataElements(problem))),
-  );
+  const { winrsAcross, winrsImages, winrsParts } = device.shares;
+  const { large, small } = layout === "chwn" ? winrsImages : winrsAcross;
+  const throughput = kernelRates(request);
+  // Measured of threads that multiply f32.
+  const [parts, setLaunches] = isHalf(request) ? [1, 1] : [winrsParts, SET_LAUNCHES];
   return {
     device,
-    throughput: kernelRates(request),
-    block: (omega) => blockOf(request, device, omega),
-    sets: (omega) => sliceSetsOf(request, omega).length,
-    ...(pair === undefined ? {} : { pair: requestedPair(request, pair, axes) }),
-    ...(request.splits === undefined ? {} : { segments: request.splits }),
-    parameters: { ...defaults, workspaceShare },
-    // Measured of threads that multiply f32.
-    ...(isHalf(request) ? {} : { parts: device.shares.winrsParts, setLaunches: SET_LAUNCHES }),
-    ...(request.layout === "nhwc" ? { storeRate: slicedStore.lines } : {
-      storeRate: slicedStore.scattered,
-      across: (omega, wide) => {
-        const share = slicesAtOnce(omega) === MANY_SLICES ? large : small;
-        // In nchw tiles that lie in a row share its lines.
-        return request.layout === "nchw" ? 1 + (share - 1) / wide : share;
-      },
-    }),
+    workspaceShare: Math.min(WORKSPACE_SHARE, room / (4 * Math.max(1, dataElements(problem)))),
+    throughput,
+    block: remembered((omega) => blockOf(request, device, omega)),
+    sets: remembered((omega) => sliceSetsOf(request, omega).length),
+    pair: pair === undefined
+      ? undefined
+      : parsePair(pair, filterWidth, outputWidth, throughput, tiledRows),
+    segments: splits,
+    parts,
+    setLaunches,
+    storeRate: layout === "nhwc" ? slicedStore.lines : slicedStore.scattered,
+    across(omega, wide) {
+      if (layout === "nhwc") return 1;
+      const share = slicesAtOnce(omega) === MANY_SLICES ? large : small;
+      // In nchw tiles that lie in a row share its lines.
+      return layout === "nchw" ? 1 + (share - 1) / wide : share;
+    },
   };
-}
-
-function requestedPair(request: PlanRequest, pair: string, axes: ReducedAxes): KernelPair {
-  const { filterWidth, outputWidth, tiledRows } = axes;
-  return parsePair(pair, filterWidth, outputWidth, kernelRates(request), tiledRows);
 }
 
 /** Bytes of bucket 0 where it is not the result itself. */
@@ -142,9 +121,8 @@ const MANY_SLICES = 16;
 
 /** What {@linkcode configure} chooses for a request, its time by the layout: what is priced is what is planned. */
 export function configured(request: PlanRequest): Planned<Configuration> {
-  const options = configureOptions(request);
-  if (isRefusal(options)) return options;
-  return configure(request.problem, options);
+  const figures = figuresOf(request);
+  return isRefusal(figures) ? figures : configure(request.problem, figures);
 }
 
 /** {@linkcode planConfiguration}, on software devices with as many segments as keep loops short, unless their number is said. */

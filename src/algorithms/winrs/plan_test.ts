@@ -1,6 +1,7 @@
 import assert from "#assert";
-import { convProblem } from "../../problem/conv_problem.ts";
 import { H200_LIMITS } from "../../../bench/h200_limits.ts";
+import { configureAs, parsePair } from "../../../tests/support/winrs_figures.ts";
+import { convProblem } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor } from "../../tensor/layout.ts";
@@ -8,8 +9,6 @@ import { H200 } from "../device/h200.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { expectPlanned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { configureAs } from "./configure.ts";
-import { parsePair } from "./pair.ts";
 import {
   planConfiguration as tryPlanConfiguration,
   planWinrs as tryPlanWinrs,

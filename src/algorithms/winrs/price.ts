@@ -9,19 +9,10 @@ import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
 import { resultBytes } from "../tensors.ts";
 import { configure, coveringRates, pairOptions } from "./configure.ts";
-import { enlarged, isWeighed, kernelRates, mayTakeHalf } from "./half.ts";
-import {
-  DIRECT,
-  NEVER,
-  type Omega,
-  omegaName,
-  OMEGAS,
-  reduceAxes,
-  throughputOf,
-  type ThroughputTable,
-} from "./omega.ts";
-import { fastestPair, type KernelPair, pairCost, possiblePairs } from "./pair.ts";
-import { configured, configureOptions, planWinrs, targetBytes, winrsReason } from "./plan.ts";
+import { enlarged, isWeighed, kernelRates, mayTakeHalf, remembered } from "./half.ts";
+import { DIRECT, NEVER, type Omega, reduceAxes, type Throughput } from "./omega.ts";
+import { fastestPair, type KernelPair, pairCost, pairText, possiblePairs } from "./pair.ts";
+import { configured, figuresOf, planWinrs, targetBytes, winrsReason } from "./plan.ts";
 
 /** How much a pair enlarges rounding errors. */
 function pairAmplification(request: PlanRequest, { first, second }: KernelPair): number {
@@ -29,18 +20,15 @@ function pairAmplification(request: PlanRequest, { first, second }: KernelPair):
 }
 
 /** Rates of a request's kernels, of which nothing chooses others than may be taken. */
-function allowedRates(request: PlanRequest, mayTake: (omega: Omega) => boolean): ThroughputTable {
+function allowedRates(request: PlanRequest, mayTake: (omega: Omega) => boolean): Throughput {
   const rates = kernelRates(request);
-  return Object.fromEntries(OMEGAS.map((omega) => {
-    const name = omegaName(omega);
-    return [name, rates[name]! * (mayTake(omega) ? 1 : NEVER)];
-  }));
+  return remembered((omega) => rates(omega) * (mayTake(omega) ? 1 : NEVER));
 }
 
 /** The pair that is fastest by its rates alone among kernels that may be taken. */
 function pairOf(request: PlanRequest, mayTake: (omega: Omega) => boolean): KernelPair {
   const axes = reduceAxes(request.problem);
-  const rates = coveringRates(axes, throughputOf(allowedRates(request, mayTake)));
+  const rates = coveringRates(axes, allowedRates(request, mayTake));
   return fastestPair(axes.filterWidth, axes.outputWidth, rates, pairOptions(axes));
 }
 
@@ -52,22 +40,17 @@ export function pairWithin(request: PlanRequest, most: number): KernelPair {
 /** The pair that is configured of kernels that enlarge errors by `most` at most, one of which is Ω2(1,1). */
 function configuredWithin(request: PlanRequest, most: number): KernelPair {
   const { pair: _, ...free } = request;
-  const options = configureOptions(free);
-  if (isRefusal(options)) return pairWithin(request, most);
+  const figures = figuresOf(free);
+  if (isRefusal(figures)) return pairWithin(request, most);
   const throughput = allowedRates(request, (omega) => enlarged(request, omega) <= most);
-  return configure(request.problem, { ...options, throughput }).pair;
-}
-
-/** `a8n3r6,a4n3r2`. */
-export function pairText({ first, second }: KernelPair): string {
-  return [first, ...(second === undefined ? [] : [second])].map(omegaName).join(",");
+  return configure(request.problem, { ...figures, throughput }).pair;
 }
 
 /** Microseconds that WinRS takes at least: a pair's rate with all multiprocessors busy to the end. */
 export function winrsBound(request: PlanRequest, pair: KernelPair): number {
   const { problem } = request;
   const axes = reduceAxes(problem);
-  const rates = coveringRates(axes, throughputOf(kernelRates(request)));
+  const rates = coveringRates(axes, kernelRates(request));
   return directFlops(problem) / (axes.outputWidth / pairCost(pair, rates) * 1e6);
 }
 

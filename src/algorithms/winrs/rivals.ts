@@ -3,7 +3,7 @@ import type { PlanRequest } from "../request.ts";
 import { mostSegments, workgroupsInFlight } from "./baseline.ts";
 import { type Configuration, rivalPairs } from "./configure.ts";
 import { kernelRates } from "./half.ts";
-import { configured, configureOptions, winrsReason } from "./plan.ts";
+import { configured, figuresOf, winrsReason } from "./plan.ts";
 
 /** Choices of WinRS that are worth measuring, as a request says them. */
 export interface WinrsRival {
@@ -43,15 +43,15 @@ export function winrsRivals(request: PlanRequest): WinrsRival[] {
 
 /** Numbers of segments worth measuring beside the one that is configured. */
 function rivalSegments(request: PlanRequest, configuration: Configuration): number[] {
-  const options = configureOptions(request);
-  if (isRefusal(options)) return [];
-  const { block, parameters } = options;
+  const figures = figuresOf(request);
+  if (isRefusal(figures)) return [];
+  const { block, device, workspaceShare } = figures;
   const { pair, blocks, segmentation } = configuration;
   const count = segmentation.rows * segmentation.firstColumns;
-  const most = mostSegments(request.problem, parameters);
-  const inFlight = workgroupsInFlight(block(pair.first), parameters);
-  const waves = Math.max(1, Math.round(count * blocks[0] / inFlight));
-  const numbers = [Math.floor(count / 2), 2 * count, Math.floor(waves * inFlight / blocks[0])];
+  const most = mostSegments(request.problem, workspaceShare);
+  const inFlight = workgroupsInFlight(block(pair.first), device);
+  const waves = Math.max(1, Math.round(count * blocks / inFlight));
+  const numbers = [Math.floor(count / 2), 2 * count, Math.floor(waves * inFlight / blocks)];
   const met = new Set([gridOf(configuration)]);
   return numbers.filter((splits) => {
     if (splits < 1) return false;

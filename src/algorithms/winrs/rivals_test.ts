@@ -1,13 +1,13 @@
 import assert from "#assert";
-import { parseDescriptor } from "../../problem/descriptor.ts";
 import { h200, request } from "../../../tests/plan_request.ts";
+import { parseDescriptor } from "../../problem/descriptor.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { expectPlanned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { mostSegments } from "./baseline.ts";
 import type { Configuration } from "./configure.ts";
-import { configured, configureOptions } from "./plan.ts";
-import { pairText } from "./price.ts";
+import { pairText } from "./pair.ts";
+import { configured, figuresOf } from "./plan.ts";
 import { winrsRivals } from "./rivals.ts";
 
 function asked(text: string, more: Partial<PlanRequest> = {}): PlanRequest {
@@ -52,8 +52,8 @@ Deno.test("winrsRivals() has half and twice the model's segments, each of anothe
 Deno.test("winrsRivals() keeps buckets within the workspace", () => {
   const free = asked(LAYER);
   const tight = asked(LAYER, { maxWorkspaceBytes: 4 * 9 * 64 * 64 * 2 });
-  const { parameters } = expectPlanned(configureOptions(tight));
-  const most = mostSegments(tight.problem, parameters);
+  const { workspaceShare } = expectPlanned(figuresOf(tight));
+  const most = mostSegments(tight.problem, workspaceShare);
   assert.equal(most, 3);
   const counts = (layer: PlanRequest) =>
     winrsRivals(layer).filter(({ segments }) => segments !== undefined)

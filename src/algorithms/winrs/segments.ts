@@ -9,7 +9,7 @@ interface SegmentShape {
 
 /**
  * ∇Y cut into rows x columns of segments. Segment (i, j) holds rows rowStarts[i] to rowStarts[i + 1] and columns
- * columnStarts[j] to columnStarts[j + 1] (exclusive), and writes bucket {@linkcode bucketOf}(i, j).
+ * columnStarts[j] to columnStarts[j + 1] (exclusive).
  */
 export interface Segmentation {
   readonly rows: number;
@@ -170,20 +170,6 @@ export function segment(
 ): Segmentation {
   const shape = segmentShape(outputHeight, outputWidth, pair, count, paddingHeight);
   return tileSegments(outputHeight, outputWidth, pair, shape);
-}
-
-/**
- * The bucket of segment (row, column): row by row, as the paper's Figure 3 counts segments. Where buckets are
- * shared, column firstColumns + j of the second kernel adds to that of column j.
- */
-export function bucketOf(segmentation: Segmentation, row: number, column: number): number {
-  const { shared, firstColumns, columns } = segmentation;
-  return shared ? row * firstColumns + column % firstColumns : row * columns + column;
-}
-
-/** Elements of workspace: (Z − 1)·|∇W|, since the first bucket is ∇W itself. */
-export function bucketElements(segmentation: Segmentation, filterElements: number): number {
-  return (segmentation.count - 1) * filterElements;
 }
 
 function checkSizes(sizes: Readonly<Record<string, number>>): void {

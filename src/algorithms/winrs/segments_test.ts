@@ -1,10 +1,8 @@
 import assert from "#assert";
 import fc from "fast-check";
-import { NOMINAL_THROUGHPUT, throughputOf } from "./omega.ts";
-import { fastestPair, parsePair } from "./pair.ts";
+import { nominal, parsePair } from "../../../tests/support/winrs_figures.ts";
+import { fastestPair } from "./pair.ts";
 import {
-  bucketElements,
-  bucketOf,
   gridSegments,
   mostRows,
   partStarts,
@@ -15,7 +13,6 @@ import {
   tileSegments,
 } from "./segments.ts";
 
-const nominal = throughputOf(NOMINAL_THROUGHPUT);
 const differences = (starts: readonly number[]) =>
   starts.slice(1).map((end, i) => end - starts[i]!);
 
@@ -25,9 +22,6 @@ Deno.test("tileSegments() cuts a 28x28 ∇Y by 9x12 into nine segments, {2, 5, 8
   assert.deepEqual(differences(segments.columnStarts), [12, 12, 4]);
   assert.deepEqual(differences(segments.rowStarts), [10, 9, 9]);
   assert.equal(segments.count, 9);
-  const second = [0, 1, 2].map((row) => bucketOf(segments, row, segments.firstColumns));
-  assert.deepEqual(second, [2, 5, 8]);
-  assert.equal(bucketElements(segments, 100), 800);
 });
 
 Deno.test("segmentShape() takes the whole of ∇Y for one segment", () => {
@@ -69,8 +63,6 @@ Deno.test("segment() shares the one bucket where Ẑ = 1 leaves a remainder", ()
   assert.equal(segments.shared, true);
   assert.equal(segments.count, 1);
   assert.deepEqual(segments.columnStarts, [0, 12, 14]);
-  assert.deepEqual([bucketOf(segments, 0, 0), bucketOf(segments, 0, 1)], [0, 0]);
-  assert.equal(bucketElements(segments, 1e6), 0);
 });
 
 Deno.test("gridSegments() lets the second kernel add to the first one's buckets where asked", () => {
@@ -79,7 +71,6 @@ Deno.test("gridSegments() lets the second kernel add to the first one's buckets 
   const shared = gridSegments(28, 28, pair, 3, 2, true);
   assert.equal(own.count, 9);
   assert.equal(shared.count, 6);
-  assert.deepEqual([0, 1, 2].map((row) => bucketOf(shared, row, 2)), [0, 2, 4]);
 });
 
 Deno.test("gridSegments() makes the last row as low as it is told, and the others even", () => {
@@ -161,36 +152,5 @@ Deno.test("segment() tiles ∇Y exactly, in widths that are multiples of r0 or r
       },
     ),
     { numRuns: 500 },
-  );
-});
-
-Deno.test("bucketOf() gives each segment of a kernel a bucket of its own, and uses all", () => {
-  fc.assert(
-    fc.property(
-      cases,
-      fc.boolean(),
-      ({ filterWidth, outputHeight, outputWidth, count }, sharing) => {
-        const pair = fastestPair(filterWidth, outputWidth, nominal);
-        const { rows, firstColumns } = segment(outputHeight, outputWidth, pair, count);
-        const segments = gridSegments(outputHeight, outputWidth, pair, rows, firstColumns, sharing);
-        checkTiling(segments, outputHeight, outputWidth);
-        const buckets = (from: number, to: number) =>
-          Array.from(
-            { length: rows },
-            (_, row) =>
-              Array.from({ length: to - from }, (_, j) => bucketOf(segments, row, from + j)),
-          ).flat();
-        const [first, second] = [
-          buckets(0, firstColumns),
-          buckets(firstColumns, segments.columns),
-        ];
-        assert.equal(new Set(first).size, first.length);
-        assert.equal(new Set(second).size, second.length);
-        const used = new Set([...first, ...second]);
-        assert.equal(used.size, segments.count);
-        assert.ok([...used].every((bucket) => bucket >= 0 && bucket < segments.count));
-        if (segments.shared) assert.equal(first.length, segments.count);
-      },
-    ),
   );
 });
