@@ -60,7 +60,7 @@ export type {
 export { type BiasGradientRequest, planBiasGradient } from "./src/algorithms/bias_gradient/plan.ts";
 export type { MatrixUnit, MatrixUnits } from "./src/kernels/matrix_units.ts";
 export { planGemm, tryPlanGemm } from "./src/algorithms/gemm/plan.ts";
-export type { GemmRequest } from "./src/algorithms/gemm/request.ts";
+export type { GemmRequest } from "./src/algorithms/gemm/operands.ts";
 export type { BindingKind, Kernel } from "./src/kernels/kernel.ts";
 export type { SizeMode } from "./src/kernels/module.ts";
 export * from "./src/kernels/main_loop_variant.ts";

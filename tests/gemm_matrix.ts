@@ -1,13 +1,8 @@
 /** Products to be checked on a device: every transpose, epilogue, arithmetic and policy on sizes that divide nothing. */
-import { policyFits } from "../src/algorithms/tile_candidates.ts";
+import type { GemmRequest } from "../src/algorithms/gemm/operands.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
-import type { GemmRequest } from "../src/algorithms/gemm/request.ts";
-import { checkAgainst, computeReference } from "../src/run/check.ts";
-import { gemmSubject } from "../src/run/gemm_subject.ts";
-import { fillOperands } from "../src/run/operands.ts";
-import { runPlan } from "../src/run/run_plan.ts";
-import type { HostData } from "../src/run/subject.ts";
-import type { GpuDevice } from "../src/gpu/device.ts";
+import { policyFits } from "../src/algorithms/tile_candidates.ts";
+import type { GpuDevice } from "../src/gpu/gpu_device.ts";
 import type { MainLoopVariant } from "../src/kernels/main_loop_variant.ts";
 import { TILE_POLICIES } from "../src/kernels/policy.ts";
 import {
@@ -17,6 +12,11 @@ import {
   gemmProblem,
   TRANSPOSES,
 } from "../src/problem/gemm_problem.ts";
+import { checkAgainst, computeReference } from "../src/run/check.ts";
+import { gemmSubject } from "../src/run/gemm_subject.ts";
+import { fillOperands } from "../src/run/operands.ts";
+import { runPlan } from "../src/run/run_plan.ts";
+import type { HostData } from "../src/run/subject.ts";
 
 /** One step of the epilogue at a time, and all together. */
 export const EPILOGUES: readonly Partial<GemmProblem>[] = [

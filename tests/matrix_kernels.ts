@@ -1,14 +1,15 @@
 /** What matrix units multiply, for tests of what its kernels are: of every shape that NVIDIA's GPUs have. */
 import assert from "#assert";
+import { request } from "./plan_request.ts";
 import { softwareDevice } from "../src/algorithms/device/h200.ts";
+import type { GemmRequest } from "../src/algorithms/gemm/operands.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
-import type { GemmRequest } from "../src/algorithms/gemm/request.ts";
 import { implicitProduct } from "../src/algorithms/implicit_gemm/product.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import { isRefusal } from "../src/algorithms/refusal.ts";
-import { omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
+import { omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
 import type { Kernel } from "../src/kernels/kernel.ts";
 import { matrixPolicies } from "../src/kernels/matrix_policies.ts";
 import type { MatrixUnit } from "../src/kernels/matrix_units.ts";
@@ -20,7 +21,6 @@ import {
 } from "../src/problem/conv_problem.ts";
 import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
 import { type FilterLayout, LAYOUTS } from "../src/tensor/layout.ts";
-import { request } from "./plan_request.ts";
 
 /** WebGPU's on an H200. */
 export const limits = {

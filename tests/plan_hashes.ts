@@ -2,18 +2,18 @@
  * What plans run, as hashes: the WGSL of each kernel, its bindings and its grid, for a matrix of problems, operations,
  * layouts and algorithms in both size modes. Names of kernels are left out, so that they may change where texts do not.
  */
-import { algorithmNames } from "../src/algorithms/registry.ts";
 import { createHash } from "node:crypto";
 import { planBiasGradient } from "../src/algorithms/bias_gradient/plan.ts";
 import { softwareDevice } from "../src/algorithms/device/h200.ts";
+import type { GemmRequest } from "../src/algorithms/gemm/operands.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
-import type { GemmRequest } from "../src/algorithms/gemm/request.ts";
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
+import { algorithmNames } from "../src/algorithms/registry.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
-import { FLOAT_DTYPES, type Operation, OPERATIONS } from "../src/problem/conv_problem.ts";
-import type { MatrixUnits } from "../src/kernels/matrix_units.ts";
 import type { MainLoopVariant } from "../src/kernels/main_loop_variant.ts";
+import type { MatrixUnits } from "../src/kernels/matrix_units.ts";
+import { FLOAT_DTYPES, type Operation, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { ACTIVATIONS, NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { GEMM_DTYPES, gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";

@@ -216,7 +216,7 @@ export function productPass(product: ConvProduct, buffers: BufferList): Pass {
 }
 
 /** The pass that packs a filter or matrix for a product; none where there is nothing to pack. */
-export function packFilterPass(
+function packFilterPass(
   shape: PackShape,
   buffers: BufferList,
   at: { readonly unpacked: number; readonly packed: number },

@@ -13,7 +13,7 @@ import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 import { halfError, typicalError } from "../winograd/amplification.ts";
 import { formatTile } from "../winograd/tile.ts";
 import { winogradTransform } from "../winograd/transform.ts";
-import { allowedAmplification, inaccuracy } from "./cost/accuracy.ts";
+import { allowedAmplification, inaccuracy } from "./algorithm.ts";
 import { missingOption, planFastest, planTuned, unsupported } from "./cost/auto.ts";
 import { refuseCounts } from "./cut.ts";
 import { refuseSplitMath } from "./halves.ts";

@@ -1,4 +1,4 @@
-import type { GemmRequest } from "../algorithms/gemm/request.ts";
+import type { GemmRequest } from "../algorithms/gemm/operands.ts";
 import type { Plan } from "../algorithms/plan.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import { GEMM_DTYPES, type GemmProblem, gemmProblem } from "../problem/gemm_problem.ts";

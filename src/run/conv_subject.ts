@@ -1,15 +1,11 @@
-import {
-  arithmeticPrecision,
-  F16,
-  F32,
-  type Grouping,
-  I32,
-  NO_ERRORS_YARDSTICK,
-} from "../accuracy/mod.ts";
+import type { Grouping } from "../accuracy/groups.ts";
+import { arithmeticPrecision, F16, F32, I32 } from "../accuracy/precision.ts";
+import { NO_ERRORS_YARDSTICK } from "../accuracy/yardstick.ts";
 import { supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
-import { winrsRivals } from "../algorithms/winrs/rivals.ts";
+import { winrsRivals } from "../algorithms/winrs/price.ts";
 import { elementFeatures } from "../elements/elements.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
+import { convElementsFault } from "../problem/conv_elements.ts";
 import {
   accumulationLength,
   biasDtype,
@@ -23,7 +19,6 @@ import {
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
-import { convElementsFault } from "../problem/conv_elements.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import { isScale, NO_EPILOGUE, SCALE_RANGE } from "../problem/epilogue.ts";
 import {
@@ -35,19 +30,16 @@ import {
 } from "../problem/integer_operands.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { ResultTiles } from "../problem/result_tiles.ts";
-import { projectConv } from "../reference/projection.ts";
+import { activate } from "../reference/activate.ts";
 import {
   lessZero,
   projectConvIntegers,
   quantized,
   referenceIntegers,
 } from "../reference/integers.ts";
-import {
-  activate,
-  type HostOperand,
-  referenceConv,
-  type ReferenceInputs,
-} from "../reference/reference.ts";
+import type { HostOperand } from "../reference/operands.ts";
+import { projectConv } from "../reference/projection.ts";
+import { referenceConv, type ReferenceInputs } from "../reference/reference.ts";
 import { convFloors } from "../simulate/conv_floors.ts";
 import { convYardstick } from "../simulate/conv_yardstick.ts";
 import { type FilterLayout, type Layout, layoutAxes, shapeInLayout } from "../tensor/layout.ts";

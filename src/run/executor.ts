@@ -1,9 +1,9 @@
-import { EMPTY_RESULT } from "../accuracy/mod.ts";
+import { EMPTY_RESULT } from "../accuracy/notes.ts";
 import { modelOf } from "../algorithms/device/h200.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
-import type { WinrsRival } from "../algorithms/winrs/rivals.ts";
+import type { WinrsRival } from "../algorithms/winrs/price.ts";
 import { nsPerTick } from "../gpu/calibrate.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import {

@@ -1,17 +1,10 @@
-import { defined } from "../defined.ts";
-import {
-  arithmeticPrecision,
-  F16,
-  F32,
-  F64,
-  I32,
-  NO_ERRORS_YARDSTICK,
-  type Precision,
-} from "../accuracy/mod.ts";
+import { arithmeticPrecision, F16, F32, F64, I32, type Precision } from "../accuracy/precision.ts";
+import { NO_ERRORS_YARDSTICK } from "../accuracy/yardstick.ts";
+import type { GemmRequest } from "../algorithms/gemm/operands.ts";
 import { tryPlanGemm } from "../algorithms/gemm/plan.ts";
-import type { GemmRequest } from "../algorithms/gemm/request.ts";
 import type { Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
+import { defined } from "../defined.ts";
 import { InputRangeError } from "../errors.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import {
@@ -25,7 +18,8 @@ import {
 } from "../problem/gemm_problem.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
+import { referenceGemm } from "../reference/gemm.ts";
+import type { GemmInputs } from "../reference/gemm_conv.ts";
 import { projectGemm, projectIntegers } from "../reference/gemm_projection.ts";
 import { gemmYardstick } from "../simulate/gemm_yardstick.ts";
 import { sampleCount } from "./coverage.ts";

@@ -1,9 +1,13 @@
-import type { ErrorStatistics, Floors, Grouping, Precision, Yardstick } from "../accuracy/mod.ts";
+import type { Floors } from "../accuracy/floors.ts";
+import type { Grouping } from "../accuracy/groups.ts";
+import type { Precision } from "../accuracy/precision.ts";
 import type { ProjectionNoise } from "../accuracy/projection.ts";
+import type { ErrorStatistics } from "../accuracy/statistics.ts";
+import type { Yardstick } from "../accuracy/yardstick.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
-import type { WinrsRival } from "../algorithms/winrs/rivals.ts";
+import type { WinrsRival } from "../algorithms/winrs/price.ts";
 import type { ConvDType, ConvOutDType, ConvProblem } from "../problem/conv_problem.ts";
 import type { Activation, Epilogue } from "../problem/epilogue.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
@@ -13,8 +17,8 @@ import type { ResultTiles } from "../problem/result_tiles.ts";
 import type { IntegerProjection } from "../reference/gemm_projection.ts";
 import type { Projection } from "../reference/projection.ts";
 import type { ReferenceResult } from "../reference/reference.ts";
-import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { DType, TensorData, TypedArrayOf } from "../tensor/dtype.ts";
+import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { CaseTraits } from "./case_record.ts";
 import type { CheckMode, Coverable, StrataAxes } from "./coverage.ts";
 

@@ -1,15 +1,15 @@
 /** Products of every dtype and variant of the main loop pass both compilers; wgsl_test.ts and wgsl_dawn_test.ts have f32's own. */
 import assert from "#assert";
+import { openValidator } from "../support/validate.ts";
+import { coverPairs } from "./kernels/cover.ts";
 import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import type { GemmRequest } from "../../src/algorithms/gemm/operands.ts";
 import { planGemm } from "../../src/algorithms/gemm/plan.ts";
-import type { GemmRequest } from "../../src/algorithms/gemm/request.ts";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
 import { BACKENDS } from "../../src/gpu/provider.ts";
-import { openValidator } from "../support/validate.ts";
 import type { Kernel } from "../../src/kernels/kernel.ts";
 import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/main_loop_variant.ts";
 import { TILE_POLICIES } from "../../src/kernels/policy.ts";
-import { coverPairs } from "./kernels/cover.ts";
 import { ACTIVATIONS } from "../../src/problem/epilogue.ts";
 import { type GemmProblem, gemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
 

@@ -21,7 +21,7 @@ import { admissible, omegaName, OMEGAS, reduceAxes } from "../../src/algorithms/
 import { planConfiguration } from "../../src/algorithms/winrs/plan.ts";
 import { gridSegments } from "../../src/algorithms/winrs/segments.ts";
 import { openDevice } from "../../src/gpu/device.ts";
-import { GpuDevice } from "../../src/gpu/gpu_device.ts";
+import type { GpuDevice } from "../../src/gpu/gpu_device.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";

@@ -8,7 +8,12 @@ import {
 import type { ConvOutDType } from "../../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { elementCount } from "../../tensor/tensor.ts";
-import type { Algorithm, AlgorithmOption } from "../algorithm.ts";
+import {
+  type Algorithm,
+  type AlgorithmOption,
+  allowedAmplification,
+  inaccuracy,
+} from "../algorithm.ts";
 import { deviceOf } from "../device/h200.ts";
 import {
   type DeviceModel,
@@ -23,7 +28,6 @@ import type { AlgorithmName, Candidate, Plan, Rival } from "../plan.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "../refusal.ts";
 import { algorithmOf, algorithms } from "../registry.ts";
 import type { PlanRequest, TunedChoice } from "../request.ts";
-import { allowedAmplification, inaccuracy } from "./accuracy.ts";
 
 /** Choices that only some algorithms have, and what they choose among. */
 const CHOICES = {

@@ -4,12 +4,12 @@ import { type ConvProblem, type Operation, OPERATIONS } from "../../problem/conv
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
+import { allowedAmplification } from "../algorithm.ts";
 import { H200 } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { DEFAULT_LIMITS, type Rival } from "../plan.ts";
 import { expectPlanned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { allowedAmplification } from "./accuracy.ts";
 import { predictMs, predictPlanMs, rankRivals, requestFor, rivalName } from "./auto.ts";
 
 const LIMITS = {

@@ -23,6 +23,7 @@ import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { MathChoice } from "../request.ts";
 import { chooseGemv, type Gemv } from "./gemv.ts";
 import {
+  type GemmRequest,
   loadSteps,
   loopDepth,
   type OperandShape,
@@ -33,7 +34,6 @@ import {
   splittingCost,
   storedDepth,
 } from "./operands.ts";
-import type { GemmRequest } from "./request.ts";
 
 /** How the sums of a product are rounded; f16 chains are a whole number of steps. */
 export function gemmSums(

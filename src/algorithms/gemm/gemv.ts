@@ -30,8 +30,7 @@ import {
 import { MOST_ITERATIONS, pass, reducePass, runnable } from "../passes.ts";
 import type { DeviceLimits, Plan } from "../plan.ts";
 import { type Planned, type Refusal, refusal } from "../refusal.ts";
-import { gemmBuffers, gemmEpilogue, gemmReduction } from "./operands.ts";
-import type { GemmRequest } from "./request.ts";
+import { gemmBuffers, gemmEpilogue, gemmReduction, type GemmRequest } from "./operands.ts";
 
 /** Vectors at most: the main loop's tiles have rows or columns for more. */
 const MOST_VECTORS = 16;

@@ -16,8 +16,8 @@ import { longestLoops, MOST_ITERATIONS } from "../passes.ts";
 import { expectPlanned, isRefusal } from "../refusal.ts";
 import { chooseGemm } from "./choose.ts";
 import { chooseGemv, gemvArithmetic, gemvProduct, gemvThreads, gemvTime } from "./gemv.ts";
+import type { GemmRequest } from "./operands.ts";
 import { planGemm, tryPlanGemm } from "./plan.ts";
-import type { GemmRequest } from "./request.ts";
 
 function request(
   [m, n, k]: readonly [number, number, number],

@@ -8,8 +8,8 @@ import { DEFAULT_LIMITS } from "../plan.ts";
 import { tryPlanConv } from "../planner.ts";
 import { expectPlanned, isRefusal } from "../refusal.ts";
 import { cutGemm } from "./choose.ts";
+import type { GemmRequest } from "./operands.ts";
 import { tryPlanGemm } from "./plan.ts";
-import type { GemmRequest } from "./request.ts";
 
 /** A device that is measured to take so much of f16's rate for values of halves, of which a product has two. */
 const measured = (f16x3: number) => ({ ...H200, shares: { ...H200.shares, f16x3 } });

@@ -38,6 +38,7 @@ import {
   gemmBuffers,
   gemmEpilogue,
   gemmReduction,
+  type GemmRequest,
   loadSteps,
   loopDepth,
   type OperandShape,
@@ -49,7 +50,6 @@ import {
   resultMap,
   storedDepth,
 } from "./operands.ts";
-import type { GemmRequest } from "./request.ts";
 import { SPLIT_NOTE, type SplitProduct, splitProduct, UNSTREAMED_NOTE } from "./split.ts";
 
 /** The request with what the planner chooses of the main loop's variant. */

@@ -2,8 +2,8 @@ import assert from "#assert";
 import type { MatrixUnits } from "../../kernels/matrix_units.ts";
 import { gemmProblem } from "../../problem/gemm_problem.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
+import type { GemmRequest } from "./operands.ts";
 import { planGemm } from "./plan.ts";
-import type { GemmRequest } from "./request.ts";
 
 const matrixUnits: MatrixUnits = {
   lanes: 32,

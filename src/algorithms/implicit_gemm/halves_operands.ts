@@ -30,7 +30,7 @@ export interface HalvesWay {
 }
 
 /** An operand as it is written in halves, but for where its marks are. */
-export interface WrittenOperand {
+interface WrittenOperand {
   readonly which: ConvTensor;
   /** What its values are scaled by the largest of, and what is left of it. */
   readonly keys: readonly Extent[];

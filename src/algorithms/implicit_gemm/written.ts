@@ -17,7 +17,7 @@ import { ceilTo } from "../geometry.ts";
 import type { Pass } from "../plan.ts";
 import { productUnit } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
-import { bufferBytes, BufferList, resultElements, tensorScalar } from "../tensors.ts";
+import { bufferBytes, type BufferList, resultElements, tensorScalar } from "../tensors.ts";
 import {
   copiedElements,
   type Copy,

@@ -1,13 +1,12 @@
 import { defined } from "../../defined.ts";
+import { elementsOf } from "../../elements/elements.ts";
 import type { Kernel } from "../../kernels/kernel.ts";
 import { textHash } from "../../kernels/module.ts";
 import { type ConvProblem, directFlops } from "../../problem/conv_problem.ts";
-import { elementsOf } from "../../elements/elements.ts";
 import { gemmFlops } from "../../problem/gemm_problem.ts";
 import { filterLayoutFor } from "../../tensor/layout.ts";
 import type { Algorithm } from "../algorithm.ts";
-import { gemmBuffers } from "../gemm/operands.ts";
-import type { GemmRequest } from "../gemm/request.ts";
+import { gemmBuffers, type GemmRequest } from "../gemm/operands.ts";
 import { refuseBindings } from "../passes.ts";
 import type { DeviceLimits, Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "../refusal.ts";

@@ -1,10 +1,166 @@
+import { elementsTrait } from "../../elements/elements.ts";
+import { canonicalName } from "../../kernels/kernel.ts";
+import { windowGatherLoader } from "../../kernels/loaders/im2win.ts";
+import { packedLoader } from "../../kernels/loaders/matrix.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
+import { packedElements } from "../../kernels/pack.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
 import { FLOAT_DTYPES } from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
+import {
+  addsUp,
+  cutPasses,
+  cutTiles,
+  packedFilter,
+  type ProductPart,
+  productPass,
+  streamsOf,
+  tapDepth,
+} from "../conv_product.ts";
+import { cutArithmetic, cutProduct } from "../cut.ts";
+import { cutNotes } from "../cut_note.ts";
 import { deviceOf } from "../device/h200.ts";
+import { productTime } from "../device/model.ts";
+import type { Pass, Plan } from "../plan.ts";
+import { type Product, productUnit } from "../product.ts";
+import { gatheredTime, storedShare, withHalfTile } from "../product_time.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { im2winFusedTime, planIm2winFused } from "./fused.ts";
-import { windowGeometry } from "./geometry.ts";
+import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
+import { windowFilter, type WindowGeometry, windowGeometry, windowTarget } from "./geometry.ts";
 import { IM2COL, IM2WIN, planTransformed, transformedTime } from "./transformed.ts";
+
+/** Which elements of the input a load takes, and which way neighbouring threads go. */
+function gatherAccess(request: PlanRequest, { interleave, channels }: WindowGeometry) {
+  const { layout } = request;
+  const { vectorLoads } = fullVariant(request.variant);
+  const along = layout === "nhwc" ? "depth" as const : "place" as const;
+  // chwn has its images together; nhwc its channels, of which only single images can take four.
+  const together = interleave === 4
+    ? layout === "chwn"
+    : vectorLoads && layout === "nhwc" && channels % 4 === 0 && channels > 0;
+  return {
+    along,
+    sourceVector: together ? 4 as const : 1 as const,
+    vector: interleave === 4 || together ? 4 as const : 1 as const,
+    ...(interleave === 4 && along === "depth" ? { vectorAlong: "place" as const } : {}),
+  };
+}
+
+/** The product of a request and what its loads take, before it is cut. */
+function fusedProduct(request: PlanRequest) {
+  const { problem } = request;
+  const geometry = windowGeometry(request);
+  const access = gatherAccess(request, geometry);
+  const filter = (policy: TilePolicy) =>
+    windowFilter(request, geometry, policy, tapDepth(geometry.channels, policy.depth));
+  const product: Product = {
+    rows: geometry.rows,
+    columns: problem.batch * geometry.spots,
+    batches: problem.groups,
+    steps: (policy) => filter(policy).depth / policy.depth,
+    elements: resultElements(problem),
+    streams: streamsOf(request),
+    workspaceBytes: (policy) => operandBytes(request) * packedElements(filter(policy)),
+    matrix: productUnit(request, addsUp(windowTarget(geometry), geometry.rows, request.variant)),
+    a: { along: "place", vector: 4 },
+    b: access,
+  };
+  return { geometry, access, filter, product };
+}
+
+/** Plans im2win without its tensor: window rows are built in workgroup memory, a strip at a time. */
+function planIm2winFused(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
+  const request = withHalfTile(asked, fusedProduct(asked).product);
+  const { problem } = request;
+  const { geometry, access, filter: filterOf, product: whole } = fusedProduct(request);
+  const { taps, channels, interleave } = geometry;
+  const { rows, columns } = whole;
+  const cut = cutProduct(request, whole);
+  if (isRefusal(cut)) return cut;
+  const { policy } = cut;
+  const padded = tapDepth(geometry.channels, policy.depth);
+  const filter = filterOf(policy);
+
+  const tensors = problemBuffers(request, mode);
+  const { buffers, tensor, elements } = tensors;
+  const { packed, passes: pack } = packedFilter(filter, tensors, "filter in window order");
+  const target = { ...windowTarget(geometry), buffer: tensor.output, element: elements.result };
+  const shape = { cut, rows, columns, target };
+  const main = cutPasses(request, shape, tensors, product);
+  return buffers.plan({
+    kernel: canonicalName(main.product.kernel),
+    algorithm: "im2win-fused",
+    passes: resultElements(problem) === 0 ? [] : [...pack, main.product, ...main.sums],
+    multiplications: main.product.multiplications,
+    arithmetic: cutArithmetic(main.cut, whole.steps(policy), whole.matrix?.chain),
+    notes: [
+      `window rows built in workgroup memory, ` +
+      `${interleave === 4 ? "four images a vector" : "single images"}, ` +
+      `a product of ${rows} x ${columns} x ${filter.depth}` +
+      (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
+      ...cutNotes(main.cut, cutTiles(shape, problem.groups), request),
+    ],
+  });
+
+  function product(part: ProductPart): Pass {
+    const module = moduleBuilder(mode);
+    const { vectorLoads } = fullVariant(request.variant);
+    const { storage, tile } = elements;
+    const read = (name: string, vector: 1 | 4, buffer: number) =>
+      module.tensor(name, "read", vector, buffers.split(buffer), storage, tile);
+    const a = read("packed", vectorLoads ? 4 : 1, packed);
+    const { along, sourceVector } = access;
+    const b = read("input", sourceVector, tensor.input);
+    const { axes, input } = geometry;
+    const lies = { places: filter.paddedRows, depth: filter.depth, tileDepth: policy.depth };
+    return productPass({
+      name: `im2win_fused_fwd_${elementsTrait(elements)}`,
+      chain: whole.matrix?.chain,
+      trait: `${request.layout}_${problem.filterSize.length}d_${
+        padded % policy.depth === 0 ? "tap" : "linear"
+      }_i${interleave}b${sourceVector}`,
+      module,
+      depth: taps * padded,
+      a: packedLoader(module, "a", a, lies),
+      b: windowGatherLoader(module, b, {
+        axes,
+        interleave,
+        channels,
+        paddedChannels: padded,
+        batchStride: input[0]!,
+        channelStride: input[1]!,
+        sourceVector,
+        along,
+        tileDepth: policy.depth,
+      }),
+      places: { packed, input: tensor.input },
+      ...part,
+    }, buffers);
+  }
+}
+
+/** Microseconds of im2win that builds its windows on the way. */
+function im2winFusedTime(request: PlanRequest): Planned<number> {
+  const device = deviceOf(request);
+  const { geometry, product, filter } = fusedProduct(request);
+  const cut = cutProduct(request, product);
+  if (isRefusal(cut)) return cut;
+  const { policy, cost } = cut;
+  const linear = filter(policy).paddedChannels % policy.depth !== 0;
+  // Four images share it, but they are four loads where one could take four channels.
+  const alone = geometry.interleave === 1 ||
+    request.layout === "nhwc" && geometry.channels % 4 === 0;
+  const share = linear && alone ? device.shares.linear : 1;
+  // Windows are read by fours at most, of few channels one by one.
+  const { narrowLoads, fewHalves } = device.shares;
+  const fours = geometry.channels % 4 === 0 ? 1 : fewHalves.one;
+  const units = policy.matrix === undefined ? 1 : narrowLoads * fours;
+  const time = productTime(cost, share * units * device.rates.gathered);
+  const stored = storedShare(request, windowTarget(geometry), geometry.rows);
+  return gatheredTime(request, time, filter(policy), stored);
+}
 
 const ALIKE = { options: ["policy", "splits", "variant"], dtypes: FLOAT_DTYPES } as const;
 

@@ -58,7 +58,7 @@ import {
 } from "./geometry.ts";
 
 /** A way to write the input once more. */
-export interface Transform {
+interface Transform {
   readonly algorithm: "im2col" | "im2win";
   /** Names of the input's buffer and of what is written, and those by which kernels bind them. */
   readonly buffers: { readonly filter: string; readonly written: string };

@@ -83,7 +83,7 @@ function planar(values: readonly number[], first: number): [number, number] {
 }
 
 /** The tile of a request over two axes, and its transforms. */
-export interface PlannedTile {
+interface PlannedTile {
   readonly text: string;
   /** `m4x4r3x3`: in kernel names. */
   readonly trait: string;

@@ -9,7 +9,7 @@ import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { geometryOf } from "./geometry.ts";
 import { inMath, nonfusedTime } from "./price.ts";
-import { operandMarks } from "./split.ts";
+import { operandMarks } from "./workspace.ts";
 
 /** A request for Winograd in separate passes, of a device with matrix units. */
 function asked(

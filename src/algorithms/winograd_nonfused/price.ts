@@ -25,8 +25,7 @@ import {
   plannedTile,
   type WinogradGeometry,
 } from "./geometry.ts";
-import { operandMarks, summedPatches } from "./split.ts";
-import { chooseChunks } from "./workspace.ts";
+import { chooseChunks, operandMarks, summedPatches } from "./workspace.ts";
 
 /** Products a tile and pair of channels, α0·α1, from which on a transform is large. */
 const LARGE = 64;

@@ -3,7 +3,7 @@ import { accumulationLength } from "../../problem/conv_problem.ts";
 import { ERROR_CEILING } from "../../problem/error_bound.ts";
 import { amplification, halfError, ROUNDED_F16 } from "../../winograd/amplification.ts";
 import { type WinogradTransform, winogradTransform } from "../../winograd/transform.ts";
-import { allowedAmplification, HALF_ALLOWED } from "../cost/accuracy.ts";
+import { allowedAmplification, HALF_ALLOWED } from "../algorithm.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { PlanRequest } from "../request.ts";
 import { loadVector, unitPolicyOf } from "./baseline.ts";

@@ -8,7 +8,7 @@ import { mostSegments } from "./baseline.ts";
 import type { Configuration } from "./configure.ts";
 import { pairText } from "./pair.ts";
 import { configured, figuresOf } from "./plan.ts";
-import { winrsRivals } from "./rivals.ts";
+import { winrsRivals } from "./price.ts";
 
 function asked(text: string, more: Partial<PlanRequest> = {}): PlanRequest {
   return request(parseDescriptor(text, "bwd-filter"), { limits: DEFAULT_LIMITS, ...more });

@@ -107,7 +107,7 @@ function flushEvery({ flush }: PlanRequest, omega: Omega, length: number): numbe
 }
 
 /** The buffer of bucket 0, the result's where that is what sums are in, and that of buckets 1 and on, where there are any. */
-export interface BucketPlaces {
+interface BucketPlaces {
   readonly result: number;
   readonly buckets: number | undefined;
 }
