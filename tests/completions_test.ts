@@ -56,6 +56,41 @@ Deno.test("the program answers what a script asks, with what is said of it in fi
   assert.match(gone.stderr, /^wgconv: Cannot run "man": there is no such command; wgconv help, /);
 });
 
+/** Of each shell's script: how it registers itself, asks the program, and completes files. */
+const SCRIPT_PARTS = {
+  bash: [
+    "complete -F _wgconv wgconv",
+    '" completions bash -- "${COMP_WORDS[@]:1:COMP_CWORD - 1}" ":$current"',
+    "compgen -f --",
+  ],
+  zsh: [
+    "#compdef wgconv\n",
+    '" completions zsh -- "${(@)words[2,CURRENT-1]}" ":${words[CURRENT]}"',
+    "_files",
+  ],
+  fish: [
+    "complete -c wgconv -f -a '(__wgconv_offers)'",
+    'completions fish -- $words[2..-1] ":$current"',
+    '__fish_complete_path "$current"',
+  ],
+  powershell: [
+    "Register-ArgumentCompleter -Native -CommandName wgconv",
+    `completions powershell '--' @($words | Select-Object -Skip 1) ":$wordToComplete"`,
+    "$_ -ne '@file'",
+  ],
+};
+
+Deno.test("each shell's script registers itself, asks the program and completes files", async () => {
+  for (const [shell, parts] of Object.entries(SCRIPT_PARTS)) {
+    const { code, stdout } = await wgconvHere(["completions", shell]);
+    assert.equal(code, 0);
+    for (const part of parts) assert.ok(stdout.includes(part), `${shell} without ${part}`);
+    assert.doesNotMatch(stdout, /undefined|\\\$/);
+    const others = Object.keys(SCRIPT_PARTS).filter((other) => other !== shell);
+    for (const other of others) assert.ok(!stdout.includes(`completions ${other}`), other);
+  }
+});
+
 /** Whether a program is on this machine. */
 async function installed(command: string): Promise<boolean> {
   try {

@@ -4,7 +4,7 @@ import { convProblem } from "../problem/conv_problem.ts";
 import { ACTIVATIONS, NO_EPILOGUE } from "../problem/epilogue.ts";
 import { type GemmDType, type GemmProblem, gemmProblem } from "../problem/gemm_problem.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { simulateConv } from "../simulate/conv_yardstick.ts";
+import { simulateConv } from "../../tests/support/simulate_conv.ts";
 import { caseChecks } from "./case_checks.ts";
 import { checkAgainst, computeReference } from "./check.ts";
 import { convSubject, referenceInputs } from "./conv_subject.ts";

@@ -1,21 +1,12 @@
 import type { Floors } from "../accuracy/floors.ts";
 import { type Precision, stored } from "../accuracy/precision.ts";
 import type { Yardstick } from "../accuracy/yardstick.ts";
-import {
-  accumulationLength,
-  type ConvProblem,
-  resultTensor,
-  tensorShape,
-} from "../problem/conv_problem.ts";
+import { accumulationLength, type ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { PlanArithmetic, TileShare } from "../problem/plan_arithmetic.ts";
 import { activate } from "../reference/activate.ts";
 import type { Triple } from "../reference/geometry.ts";
-import {
-  activatedMagnitude,
-  type ReferenceInputs,
-  type ReferenceResult,
-} from "../reference/reference.ts";
+import { activatedMagnitude, type ReferenceInputs } from "../reference/reference.ts";
 import { randomStream } from "../reference/sample.ts";
 import { type SimulatedOutputs, simulatedYardstick } from "./simulated_yardstick.ts";
 import { type ConvOperands, convOperands, resultSizes, threeTiles } from "./conv_operands.ts";
@@ -24,7 +15,6 @@ import { distinct, rounds, scaledBy, type SimulationOrder, simulationOrders } fr
 import { addedRounding } from "./roundings.ts";
 import type { Round, SimulatedSums } from "./sum_source.ts";
 import { simulateSums } from "./sums.ts";
-import { elementCount } from "../tensor/tensor.ts";
 
 /** What a convolution's yardstick is made of. */
 export interface ConvYardstickRequest {
@@ -142,7 +132,7 @@ function* sampledBlocks(
 }
 
 /** A place by its number: images (or channels) outermost. */
-function placeOf({ tiles: [t0, t1, t2] }: Grid, place: number): Block["places"][number] {
+export function placeOf({ tiles: [t0, t1, t2] }: Grid, place: number): Block["places"][number] {
   const c2 = place % t2, r2 = (place - c2) / t2;
   const c1 = r2 % t1, r1 = (r2 - c1) / t1;
   const c0 = r1 % t0;
@@ -192,7 +182,7 @@ interface TileOutputs extends SimulatedOutputs {
 }
 
 /** Simulates a block, tile by tile. */
-function* simulateBlock(
+export function* simulateBlock(
   request: ConvYardstickRequest,
   operands: ConvOperands,
   grid: Grid,
@@ -335,33 +325,4 @@ function blockSums(
     }
   }
   return all;
-}
-
-/** A whole result in simulated arithmetic, and its reference: what a correct kernel may give. */
-export function simulateConv(
-  request: ConvYardstickRequest,
-  order: SimulationOrder = {},
-): { result: Float32Array<ArrayBuffer>; reference: ReferenceResult } {
-  const operands = convOperands(request.problem, request.inputs);
-  const grid = gridOf(operands, request.arithmetic);
-  const shape = tensorShape(request.problem, resultTensor(request.problem.op));
-  const count = elementCount(shape);
-  const result = new Float32Array(count);
-  const values = new Float64Array(count);
-  const magnitudes = new Float64Array(count);
-  const channels = Array.from({ length: grid.channels }, (_, channel) => channel);
-  const places = grid.outer * grid.tiles[0] * grid.tiles[1] * grid.tiles[2];
-  for (let group = 0; group < operands.geometry.groups; group++) {
-    for (let place = 0; place < places; place++) {
-      const block = { group, places: [placeOf(grid, place)], channels };
-      for (const made of simulateBlock(request, operands, grid, block, order)) {
-        made.indices.forEach((index, i) => {
-          result[index] = made.values[i]!;
-          values[index] = made.exact[i]!;
-          magnitudes[index] = made.magnitudes[i]!;
-        });
-      }
-    }
-  }
-  return { result, reference: { values, magnitudes, shape } };
 }

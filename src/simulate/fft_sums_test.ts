@@ -10,7 +10,7 @@ import {
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import type { AxisTile } from "../problem/plan_arithmetic.ts";
 import { fillTensor } from "../tensor/fill.ts";
-import { simulateConv } from "./conv_yardstick.ts";
+import { simulateConv } from "../../tests/support/simulate_conv.ts";
 
 function simulated(op: Operation, axes: readonly AxisTile[], size: number) {
   const problem = convProblem({

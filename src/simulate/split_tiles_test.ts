@@ -3,7 +3,7 @@ import { F32 } from "../accuracy/precision.ts";
 import { convProblem } from "../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { simulateConv } from "./conv_yardstick.ts";
+import { simulateConv } from "../../tests/support/simulate_conv.ts";
 
 const problem = convProblem({
   batch: 1,

@@ -1,7 +1,8 @@
 /** Convolutions of int8 tensors on the driver at hand: exactly the reference's. */
 import assert from "#assert";
 import fc from "fast-check";
-import { H200_LIMITS, H200_UNITS } from "../../bench/h200_limits.ts";
+import { H200_LIMITS } from "../../bench/h200_limits.ts";
+import { H200_UNITS } from "../support/h200_units.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
 import { ONE_WORKGROUP } from "../support/one_workgroup.ts";

@@ -2,7 +2,7 @@
 import assert from "#assert";
 import { convProblem } from "../../src/problem/conv_problem.ts";
 import { referenceConv } from "../../src/reference/reference.ts";
-import { simulateConv } from "../../src/simulate/conv_yardstick.ts";
+import { simulateConv } from "../support/simulate_conv.ts";
 import {
   ARITHMETICS,
   assertGate,

@@ -3,7 +3,8 @@
  * all other indices themselves (`src/kernels/bounded.ts`).
  */
 import assert from "#assert";
-import { H200_LIMITS, H200_UNITS } from "../../bench/h200_limits.ts";
+import { H200_LIMITS } from "../../bench/h200_limits.ts";
+import { H200_UNITS } from "../support/h200_units.ts";
 import type { Plan } from "../../src/algorithms/plan.ts";
 import { tryPlanGemm } from "../../src/algorithms/gemm/plan.ts";
 import { tryPlanConv } from "../../src/algorithms/planner.ts";

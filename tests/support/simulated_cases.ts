@@ -20,13 +20,10 @@ import type { ReferenceInputs, ReferenceResult } from "../../src/reference/refer
 import { type FillKind, fillTensor } from "../../src/tensor/fill.ts";
 import { rowMajorStrides } from "../../src/tensor/tensor.ts";
 import type { Yardstick } from "../../src/accuracy/yardstick.ts";
-import {
-  convYardstick,
-  type ConvYardstickRequest,
-  simulateConv,
-} from "../../src/simulate/conv_yardstick.ts";
+import { convYardstick, type ConvYardstickRequest } from "../../src/simulate/conv_yardstick.ts";
 import { convFloors } from "../../src/simulate/conv_floors.ts";
 import type { SimulationOrder } from "../../src/simulate/orders.ts";
+import { simulateConv } from "./simulate_conv.ts";
 
 /** A convolution whose results are simulated. */
 export interface SimulatedCase {
