@@ -62,7 +62,7 @@ function measuredCase(record: RecordSet["cases"][number]): MeasuredCase | undefi
 }
 
 /** How good choices are: each one's time over the best that was measured of its case. */
-export interface Goodness {
+interface Goodness {
   /** A choice is good up to this ratio, and this share of the choices is to be good. */
   readonly good: number;
   readonly share: number;

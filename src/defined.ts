@@ -1,5 +1,5 @@
 /** An object without the fields that may be undefined, which it may lack in their place. */
-export type Defined<T> =
+type Defined<T> =
   & { [K in keyof T as undefined extends T[K] ? never : K]: T[K] }
   & { [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined> };
 

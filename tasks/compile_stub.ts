@@ -6,7 +6,7 @@ import STUB from "./compile_stub.sh" with { type: "text" };
 const HEADER = 8192;
 
 /** What goes into the file. */
-export interface StubParts {
+interface StubParts {
   readonly version: string;
   /** Deno's version, executable and the flags the program is run with. */
   readonly deno: string;

@@ -32,7 +32,7 @@ export const EPILOGUES: readonly Partial<GemmProblem>[] = [
 ];
 
 /** The same in whole numbers, whose results keep within 32 bits. */
-export const INTEGER_EPILOGUES: readonly Partial<GemmProblem>[] = [
+const INTEGER_EPILOGUES: readonly Partial<GemmProblem>[] = [
   {},
   { alpha: -3 },
   { beta: 2 },

@@ -6,7 +6,7 @@
  * words.txt, a descriptor with a word behind it; dir.jsonl, a folder; links in a circle; picture.npy, a PNG, zip.npy, an archive, and
  * bytes.npy, of u8.
  */
-export type Mistake = readonly [line: string, value: string, place: string, next: string];
+type Mistake = readonly [line: string, value: string, place: string, next: string];
 
 const CASE = "mb1ic3ih8oc4kh3";
 

@@ -4,7 +4,7 @@ import type { SizeMode } from "../src/kernels/module.ts";
 import { dilatedSize } from "../src/problem/conv_problem.ts";
 
 /** What is drawn of a spatial axis: `more` places than the dilated filter has, padding counted. */
-export interface RandomAxis {
+interface RandomAxis {
   readonly filter: number;
   readonly more: number;
   readonly stride: number;

@@ -47,7 +47,7 @@ export function askedOf(one: Case): ConvAsked {
 }
 
 /** What its operands are made of. */
-export function madeOf({ dtype, lossScale }: Case) {
+function madeOf({ dtype, lossScale }: Case) {
   const fill = dtype === "i8" ? "int8" as const : MADE.fill;
   return { ...MADE, fill, ...(lossScale === undefined ? {} : { lossScale }) };
 }

@@ -45,7 +45,7 @@ export function filterProblem([height, width]: readonly [number, number]): ConvP
 }
 
 /** Limits of a random gradient. */
-export interface GradientLimits {
+interface GradientLimits {
   /** Lengths of the filter. */
   readonly filter: fc.Arbitrary<number>;
   /** Stride and dilation of an axis. */

@@ -7,7 +7,7 @@ import zlib from "node:zlib";
 type Bytes = Uint8Array<ArrayBuffer>;
 
 /** A piece of code for nvdisasm. */
-export interface CodeObject {
+interface CodeObject {
   /** A whole ELF file, or bare instructions. */
   readonly kind: "elf" | "code";
   readonly data: Bytes;

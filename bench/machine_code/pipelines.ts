@@ -1,7 +1,7 @@
 /** What the layer (layer.c) writes: a JSON line a pipeline, with the driver's own names of its figures. */
 
 /** What a driver says of one executable of a pipeline. */
-export interface Executable {
+interface Executable {
   readonly name: string;
   /** Threads of a subgroup. */
   readonly subgroup: number;

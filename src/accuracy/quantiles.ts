@@ -3,7 +3,7 @@ const SHIFT = 11;
 const BINS = 2 ** 20;
 
 /** A histogram of numbers >= 0 over the whole range of doubles, for quantiles in one pass. */
-export interface Quantiles {
+interface Quantiles {
   add(value: number): void;
   /** The value that a fraction `q` of all lies at or below, to 0.2 %; `null` where nothing was added. */
   at(q: number): number | null;

@@ -12,7 +12,7 @@ import type { Layout } from "../tensor/layout.ts";
 import type { ReadSuites } from "./suite_option.ts";
 
 /** How a network's layers are planned. */
-export interface ModelPlanning {
+interface ModelPlanning {
   readonly op: Operation;
   readonly dtype: ConvDType;
   readonly outDtype?: ConvOutDType | undefined;
@@ -21,7 +21,7 @@ export interface ModelPlanning {
 }
 
 /** What would run of a layer. */
-export interface PlannedLayer {
+interface PlannedLayer {
   readonly problem: string;
   readonly op: string;
   readonly dtype: string;

@@ -21,7 +21,7 @@ export interface ReadSuites {
 }
 
 /** Files of problems: suites, and models with what completes them. */
-export interface SuiteChoice extends ModelChoice {
+interface SuiteChoice extends ModelChoice {
   readonly suite?: readonly string[] | undefined;
   readonly model?: readonly string[] | undefined;
 }

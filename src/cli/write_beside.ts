@@ -12,7 +12,7 @@ interface ResultFile {
 }
 
 /** What was computed, and the end of writing its result, which fails as `writeNpy()` does. */
-export interface Beside<T> {
+interface Beside<T> {
   readonly computed: T;
   readonly written: Promise<void> | undefined;
 }

@@ -47,7 +47,7 @@ export interface ConvolutionTensors {
 }
 
 /** A convolution, all that was left out filled in, as it is planned and checked. */
-export interface PlannedConvolution {
+interface PlannedConvolution {
   /** What was asked for. */
   readonly asked: ConvAsked & {
     readonly epilogue: Epilogue;

@@ -34,7 +34,7 @@ export function safetensorsDType(dtype: FileDType): string {
 }
 
 /** A tensor of a file: where it lies, and its header; without one where no tensor here has its type. */
-export interface SafetensorsEntry {
+interface SafetensorsEntry {
   readonly said: { readonly dtype: string; readonly shape: readonly number[] };
   /** Of the file. */
   readonly begin: number;

@@ -14,7 +14,7 @@ import {
 } from "./integer_operands.ts";
 
 /** A convolution with the element types and layouts of its tensors. */
-export interface ConvElements {
+interface ConvElements {
   readonly problem: Pick<ConvProblem, "op">;
   readonly dtype: ConvDType;
   /** What `resultDtypes()` has first where absent. */

@@ -1,7 +1,7 @@
 import type { Activation } from "./epilogue.ts";
 
 /** What the size of rounding errors depends on. */
-export interface ErrorSource {
+interface ErrorSource {
   /** Products summed into an output: `accumulationLength(problem)`. */
   readonly accumulationLength: number;
   /** How much the algorithm enlarges rounding errors; 1, that of sums of products, where absent. */

@@ -5,7 +5,7 @@ export interface ResultTiles {
 }
 
 /** A result's tiles, numbered. */
-export interface TileNumbers {
+interface TileNumbers {
   readonly count: number;
   /** The number of the tile that has an output; its place begins so many coordinates on. */
   of(place: readonly number[], first?: number): number;

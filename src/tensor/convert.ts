@@ -24,7 +24,7 @@ const RANGES: { readonly [D in DType]?: Range } = {
 const SAFE = 2n ** 53n;
 
 /** Where values come from, for messages. */
-export interface Origin {
+interface Origin {
   readonly what: string;
   readonly start: number;
 }

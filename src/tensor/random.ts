@@ -5,9 +5,6 @@
 
 import { InputRangeError } from "../errors.ts";
 
-/** Seeds are whole numbers from 0 to this. */
-export const MAX_SEED = Number.MAX_SAFE_INTEGER;
-
 const MASK = 0xffff_ffff_ffff_ffffn;
 
 /** Spreads a seed over 64-bit words: SplitMix64 (Steele, Lea, Flood 2014). */
@@ -26,7 +23,7 @@ function splitMix64(seed: bigint): () => bigint {
 export class RandomWords {
   readonly #state = new Int32Array(4);
 
-  /** @throws {RangeError} for a seed that is no whole number from 0 to {@linkcode MAX_SEED}. */
+  /** @throws {RangeError} for a seed that is no whole number from 0 to 2^53 - 1. */
   constructor(seed: number) {
     if (!Number.isSafeInteger(seed) || seed < 0) {
       throw new InputRangeError(`Cannot draw random numbers: seed ${seed} is no whole number >= 0`);

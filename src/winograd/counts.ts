@@ -2,7 +2,7 @@ import { linearProgram, plainOperations } from "./linear_program.ts";
 import { type Matrix, transpose } from "./matrix.ts";
 import type { WinogradTransform } from "./transform.ts";
 
-export interface OperationCounts {
+interface OperationCounts {
   readonly additions: number;
   readonly multiplications: number;
   /** Each product that goes into a sum is one with it: a fused multiply-add. */

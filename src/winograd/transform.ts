@@ -24,7 +24,7 @@ export interface WinogradTransform {
   readonly d: Matrix;
 }
 
-export interface TransformOptions {
+interface TransformOptions {
   /** Default `none`. */
   readonly scaling?: Scaling;
 }

@@ -19,7 +19,7 @@ export interface Attack {
 }
 
 /** Runs an attack's cases. */
-export interface Runner extends AsyncDisposable {
+interface Runner extends AsyncDisposable {
   /** What case `number` does, in words that allow to do it by hand. */
   describe(number: number): string;
   /** @throws {Finding} where a promise is broken; any other error is a finding too. */
@@ -27,7 +27,7 @@ export interface Runner extends AsyncDisposable {
 }
 
 /** Longest message the program may print. */
-export const LONGEST_MESSAGE = 300;
+const LONGEST_MESSAGE = 300;
 
 /** What the engine says, and no user should read. */
 const ENGINE =

@@ -292,7 +292,7 @@ const ON_DEVICE_LINES: readonly (readonly string[])[] = [
 const DEVICE_COMMANDS = ["conv", "gemm", "bench", "check", "tune", "devices"];
 
 /** Draws command lines over all commands and options. */
-export function lineMaker(root: CommandNode): (draw: Draw) => string[] {
+function lineMaker(root: CommandNode): (draw: Draw) => string[] {
   const commands = allCommands(root);
   const byName = new Map(commands.map((command) => [command.path.slice(1).join(" "), command]));
   const valueOf = (draw: Draw, name: string, value: ValueKind): string => {
@@ -379,7 +379,7 @@ export const COMMAND_LINES: Attack = {
 };
 
 /** Runs a command line as users do. */
-export async function runAsProcess(args: readonly string[]): Promise<Ended> {
+async function runAsProcess(args: readonly string[]): Promise<Ended> {
   const folder = attackFolder();
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: attackedProgram(folder, new URL("../../main.ts", import.meta.url), args),

@@ -6,7 +6,7 @@ import { Draw } from "./draw.ts";
 import type { ConvCase, GemmCase } from "./problem_cases.ts";
 
 /** `none` for most cases. */
-export type Special = "none" | "cancel" | "infinite" | "far";
+type Special = "none" | "cancel" | "infinite" | "far";
 
 /** What is special of a case, drawn apart from the case itself. */
 export function specialOf(seed: number, number: number, one: ConvCase | GemmCase): Special {

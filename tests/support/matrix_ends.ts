@@ -31,7 +31,7 @@ function indexText(text: string, known: ReadonlySet<string>): string {
 }
 
 /** A matrix that a subgroup loads or stores: the array's elements, and the one behind the last that it touches. */
-export interface MatrixEnd {
+interface MatrixEnd {
   readonly name: string;
   readonly size: number;
   readonly end: number;
@@ -46,7 +46,7 @@ export function usesUnits({ features }: Pick<Kernel, "features">): boolean {
  * Of each matrix that a kernel loads or stores where it ends, of every subgroup and of both halves of memory that holds two tiles.
  * Everything that such a place is made of is a number of the text or one of {@linkcode GIVEN}; what is not fails.
  */
-export function matrixEnds(
+function matrixEnds(
   { name: kernel, wgsl, workgroupSize: [threads] }: Kernel,
   lanes: number,
 ): MatrixEnd[] {

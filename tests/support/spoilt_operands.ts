@@ -6,7 +6,7 @@ import { type ConvProblem, operandTensors, tensorShape } from "../../src/problem
 export type Setter = (which: 0 | 1, place: readonly number[], value: number) => void;
 export type Spoil = (set: Setter, size: number, problem: Spoilt) => void;
 /** What a spoil knows of its problem. */
-export interface Spoilt {
+interface Spoilt {
   readonly op: ConvProblem["op"];
   readonly first: readonly number[];
   readonly second: readonly number[];

@@ -8,14 +8,14 @@ import { bindGroupLayout, createPipeline, describeMessage } from "../../src/gpu/
 import type { Backend, GpuProvider } from "../../src/gpu/provider.ts";
 
 /** What a compiler says of a kernel. */
-export interface ValidationMessage {
+interface ValidationMessage {
   readonly type: "error" | "warning" | "info";
   /** With place and line of WGSL where they are known. */
   readonly message: string;
 }
 
 /** A compiler that is kept open for many kernels. */
-export interface Validator extends Disposable {
+interface Validator extends Disposable {
   /** Messages about the kernel; it is valid when none of them is an error. */
   validate(kernel: Kernel): Promise<ValidationMessage[]>;
 }

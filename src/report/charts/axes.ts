@@ -26,7 +26,7 @@ export function tickedAxis(name: string, ticks: readonly Tick[]) {
 }
 
 /** A unit and what it is of the base unit. */
-export interface Unit {
+interface Unit {
   readonly name: string;
   readonly scale: number;
 }
