@@ -2,7 +2,7 @@
 import assert from "#assert";
 import fc from "fast-check";
 import { H200_LIMITS } from "../../bench/h200_limits.ts";
-import { H200_UNITS } from "../support/h200_units.ts";
+import { H200_UNITS } from "../../bench/h200_limits.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
 import { ONE_WORKGROUP } from "../support/one_workgroup.ts";

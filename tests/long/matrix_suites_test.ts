@@ -4,7 +4,7 @@
  */
 import assert from "#assert";
 import { H200_LIMITS } from "../../bench/h200_limits.ts";
-import { H200_UNITS } from "../support/h200_units.ts";
+import { H200_UNITS } from "../../bench/h200_limits.ts";
 import type { Plan } from "../../src/algorithms/plan.ts";
 import { tryPlanGemm } from "../../src/algorithms/gemm/plan.ts";
 import { tryPlanConv } from "../../src/algorithms/planner.ts";

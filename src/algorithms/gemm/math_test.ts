@@ -1,6 +1,5 @@
 import assert from "#assert";
-import { H200_LIMITS as limits } from "../../../bench/h200_limits.ts";
-import { H200_UNITS as matrixUnits } from "../../../tests/support/h200_units.ts";
+import { H200_LIMITS as limits, H200_UNITS as matrixUnits } from "../../../bench/h200_limits.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { gemmProblem } from "../../problem/gemm_problem.ts";

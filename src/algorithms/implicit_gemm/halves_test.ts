@@ -1,6 +1,5 @@
 import assert from "#assert";
-import { H200_LIMITS } from "../../../bench/h200_limits.ts";
-import { H200_UNITS as matrixUnits } from "../../../tests/support/h200_units.ts";
+import { H200_LIMITS, H200_UNITS as matrixUnits } from "../../../bench/h200_limits.ts";
 import { request } from "../../../tests/plan_request.ts";
 import { type ConvProblem, OPERATIONS } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
