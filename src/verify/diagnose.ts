@@ -1,16 +1,17 @@
 /** What is wrong with a result that failed, and where. */
 import { defined } from "../defined.ts";
 import type { GemmInputs } from "../reference/gemm.ts";
-import { computeReference, type Reference, resultStrides } from "../run/check.ts";
+import { computeReference } from "../run/check.ts";
 import { referenceInputs } from "../run/conv_subject.ts";
 import type { HostData, HostOperands, Subject } from "../run/subject.ts";
-import { elementCount, unravelIndex } from "../tensor/tensor.ts";
+import { elementCount } from "../tensor/tensor.ts";
 import { axisNames, convHypotheses } from "./conv_hypotheses.ts";
 import { convCase } from "./conv_variants.ts";
 import { gemmHypotheses, PRODUCT_NAMES } from "./gemm_hypotheses.ts";
 import { bestMatch, type Hypothesis, type Match } from "./hypothesis.ts";
+import { sampledOutputs, spread } from "./sampled_outputs.ts";
 import { type Verified, type VerifyOptions, verifySubject } from "./verify.ts";
-import { whereText, type WrongOutputs, wrongOutputs } from "./wrong_outputs.ts";
+import { whereText, wrongOutputs } from "./wrong_outputs.ts";
 
 /** A result that failed. */
 export interface FailedResult extends Omit<VerifyOptions, "onProgress"> {
@@ -49,9 +50,12 @@ export async function diagnose(failed: FailedResult): Promise<Diagnosis> {
   const found = wrongOutputs(reference, result, rounding, allowed);
   const where = whereText(found, subject.shape, namesOf(subject));
   const { worst } = found;
-  const tried = triedOutputs(found, reference, result);
-  const match = tried &&
-    bestMatch(hypothesesOf(subject, operands), tried.indices, tried.got, tried.expected);
+  const room = Math.max(16, Math.floor(TRIED.products / Math.max(1, subject.length)));
+  const some = spread(found.wrong.length, Math.min(TRIED.wrong, room)).map((at) =>
+    found.wrong[at]!
+  );
+  const tried = sampledOutputs(reference, result, Math.min(TRIED.any, room), some);
+  const match = bestMatch(hypothesesOf(subject, operands), tried);
   // Roundings are of all outputs.
   const few = found.wrong.length > 0 && found.wrong.length < ROUNDED.share * found.checked;
   const arithmetic = match || few ? undefined : await otherArithmetic(failed);
@@ -94,40 +98,4 @@ function hypothesesOf(
   const inputs = referenceInputs(problem, operands, { layout, filterLayout });
   const own = problem.op === "bwd-filter" ? filterLayout : layout;
   return convHypotheses(convCase(problem, inputs, shape, activation), own);
-}
-
-/** Wrong outputs and any others, and what stands and should stand there; undefined where none are finite. */
-function triedOutputs(
-  { wrong }: WrongOutputs,
-  { subject, values, indices: sampled }: Reference,
-  result: HostData,
-) {
-  const room = Math.max(16, Math.floor(TRIED.products / Math.max(1, subject.length)));
-  const count = Math.min(TRIED.any, room, values.length);
-  const any = Array.from({ length: count }, (_, i) => Math.floor((i + 0.5) * values.length / count))
-    .map((at) => sampled?.[at] ?? at);
-  const strides = resultStrides(subject);
-  const places = new Map(sampled && Array.from(sampled, (index, at) => [index, at]));
-  const one = (index: number) => ({
-    index,
-    got: result[
-      unravelIndex(index, subject.shape).reduce((sum, at, axis) => sum + at * strides[axis]!, 0)
-    ]!,
-    expected: values[sampled === undefined ? index : places.get(index)!]!,
-  });
-  const tried = [...new Set([...spread(wrong, Math.min(TRIED.wrong, room)), ...any])]
-    .map(one)
-    .filter(({ got, expected }) => Number.isFinite(got) && Number.isFinite(expected));
-  if (tried.length === 0) return undefined;
-  return {
-    indices: tried.map(({ index }) => index),
-    got: Float64Array.from(tried, ({ got }) => got),
-    expected: Float64Array.from(tried, ({ expected }) => expected),
-  };
-}
-
-/** Up to `count` of a list, from all over it. */
-function spread<T>(list: readonly T[], count: number): T[] {
-  if (list.length <= count) return [...list];
-  return Array.from({ length: count }, (_, i) => list[Math.floor(i * list.length / count)]!);
 }

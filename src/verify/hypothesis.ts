@@ -1,3 +1,5 @@
+import type { SampledOutputs } from "./sampled_outputs.ts";
+
 /** What a result may be in place of what it should be. */
 export interface Hypothesis {
   /** It follows "the result matches with": `the filter flipped`. */
@@ -16,15 +18,13 @@ export interface Match {
 /**
  * The hypothesis that fits a result best, where it explains nearly all that is wrong.
  *
- * @param got The result at the indices.
- * @param expected What it should be there.
+ * @param outputs Some that are wrong, and some of all.
  */
 export function bestMatch(
   hypotheses: readonly Hypothesis[],
-  indices: readonly number[],
-  got: Float64Array,
-  expected: Float64Array,
+  { indices, got, expected }: SampledOutputs,
 ): Match | undefined {
+  if (indices.length === 0) return undefined;
   let best: (Match & { readonly rest: number }) | undefined;
   for (const { name, values } of [...hypotheses, ...scaled(got, expected)]) {
     const made = values(indices);
@@ -47,7 +47,7 @@ const EXPLAINED = 0.02;
 const CLEARLY = 0.5;
 
 /** The same outputs times what fits best. */
-function scaled(got: Float64Array, expected: Float64Array): Hypothesis[] {
+function scaled(got: readonly number[], expected: readonly number[]): Hypothesis[] {
   let products = 0, squares = 0;
   expected.forEach((value, i) => {
     products += value * got[i]!;
@@ -57,11 +57,11 @@ function scaled(got: Float64Array, expected: Float64Array): Hypothesis[] {
   if (!Number.isFinite(factor) || factor === 0) return [];
   return [{
     name: `all results times ${Number(factor.toPrecision(4))}`,
-    values: () => expected.map((value) => value * factor),
+    values: () => Float64Array.from(expected, (value) => value * factor),
   }];
 }
 
-function distance(a: Float64Array, b: Float64Array, places: readonly number[]): number {
+function distance(a: ArrayLike<number>, b: ArrayLike<number>, places: readonly number[]): number {
   return norm(places.map((at) => a[at]! - b[at]!));
 }
 

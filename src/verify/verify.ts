@@ -4,6 +4,7 @@ import { caseChecks } from "../run/case_checks.ts";
 import { type Checked, type Reference, yardstickOf } from "../run/check.ts";
 import type { HostData, HostOperands, Subject } from "../run/subject.ts";
 import type { Way } from "./claimed_tiles.ts";
+import { coarserTrace } from "./traces.ts";
 import { type Claim, type ClaimedCase, parseClaims } from "./claims.ts";
 
 /** What errors that `auto` ascribes to an arithmetic are of its usual ones, at least. */
@@ -64,8 +65,9 @@ export async function verifySubject(
   for (const [at, { name, ways }] of claims.entries()) {
     const others = ways.filter(({ arithmetic }) => !tried.has(JSON.stringify(arithmetic)));
     others.forEach(({ arithmetic }) => tried.add(JSON.stringify(arithmetic)));
-    const verified = await checkWays(others, reference, check);
-    if (verified === undefined) continue;
+    const passed = await checkWays(others, reference, check);
+    if (passed === undefined) continue;
+    const verified = withTrace(passed, await coarserTrace(reference, result, passed));
     // Of `auto` the finest arithmetic says why it fails.
     nearest ??= verified;
     if (verified.verdict === "fail") continue;
@@ -106,6 +108,11 @@ async function checkWays(
     if (nearest === brief || shareOf(verified) < shareOf(nearest!)) nearest = verified;
   }
   return nearest;
+}
+
+/** A result that passes but shows coarser roundings than it claims fails. */
+function withTrace(verified: Verified, trace: string | undefined): Verified {
+  return trace === undefined ? verified : { ...verified, verdict: "fail", message: trace };
 }
 
 /** Whether no closer look at outputs could help: they are NaN, or sums of all of them are wrong. */

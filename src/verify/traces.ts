@@ -1,0 +1,132 @@
+/**
+ * Traces that coarser roundings than the claimed ones leave, whatever the size of errors: long sums, and sums in f16, err by more than
+ * roundings that are to be found beside them.
+ */
+import { type Precision, stored } from "../accuracy/mod.ts";
+import type { OperandRounding, PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import type { Checked, Reference } from "../run/check.ts";
+import type { HostData, HostOperands } from "../run/subject.ts";
+import { ROUNDINGS } from "../simulate/roundings.ts";
+import { sampledOutputs } from "./sampled_outputs.ts";
+
+/** Outputs that are looked at. */
+const COUNT = 1024;
+/** Fewer different ones say nothing. */
+const FEWEST = 32;
+/** So many right results have all their last bits 0 by no chance. */
+const FEWEST_RESULTS = 16;
+/** Errors below which operands are rounded to nothing that is known here. */
+const LEAST_REL_L2 = 1e-6;
+/** What errors have of those that rounded operands make, about 1 or nearly nothing, and how sure that must be. */
+const SHARE = { least: 0.7, most: 1.3, deviations: 8 };
+
+/** Operands that are coarser than those of an arithmetic. */
+const COARSER: Readonly<Record<OperandRounding, readonly OperandRounding[]>> = {
+  f32: ["tf32", "tf32-truncated", "bf16"],
+  tf32: ["bf16"],
+  "tf32-truncated": ["bf16"],
+  f16: ["bf16"],
+  bf16: [],
+};
+
+/** What was found of a result, and the arithmetic that it was judged by. */
+interface Judged extends Pick<Checked, "verdict" | "accuracy"> {
+  readonly rounding: PlanArithmetic;
+}
+
+/**
+ * What a result that passes shows of coarser roundings than its arithmetic has: a reason to fail; undefined of nothing.
+ *
+ * @param result As it lies in memory.
+ */
+export async function coarserTrace(
+  reference: Reference,
+  result: HostData,
+  verified: Judged,
+): Promise<string | undefined> {
+  const { subject, operands } = reference;
+  if (subject.exact || verified.verdict !== "pass") return undefined;
+  const outputs = sampledOutputs(reference, result, COUNT);
+  const grain = coarserGrain(outputs.got, outputs.expected, verified);
+  if (grain !== undefined) return `all results are numbers of ${grain}`;
+  const { rel_l2 } = verified.accuracy;
+  const { operands: own = "f32", sums } = verified.rounding;
+  if (sums === "f64" || !(rel_l2 >= LEAST_REL_L2)) return undefined;
+  const indices = Float64Array.from(outputs.indices).sort();
+  const order = outputs.indices.map((index, i) => [index, i] as const).sort(([a], [b]) => a - b);
+  for (const kind of COARSER[own]) {
+    const { values } = await subject.reference(roundedOperands(operands, kind), { indices });
+    const over = order.map(([, i]) => 1 / outputs.magnitudes[i]!);
+    const errors = order.map(([, i], at) => (outputs.got[i]! - outputs.expected[i]!) * over[at]!);
+    const made = order.map(([, i], at) => (values[at]! - outputs.expected[i]!) * over[at]!);
+    if (isMadeOf(errors, made)) return `errors are those of operands in ${WORDS[kind]}`;
+  }
+  return undefined;
+}
+
+const WORDS: Readonly<Record<OperandRounding, string>> = {
+  f32: "f32",
+  tf32: "TF32",
+  "tf32-truncated": "TF32, cut off",
+  f16: "f16",
+  bf16: "bf16",
+};
+
+/** The type that all results have which should be rounded otherwise. */
+function coarserGrain(
+  got: readonly number[],
+  expected: readonly number[],
+  { rounding: { results, sums } }: Judged,
+): string | undefined {
+  if (results === "bf16") return undefined;
+  const kinds = results === "f16" || sums === "f64" ? ["bf16"] as const : ["bf16", "f16"] as const;
+  const as = (result: Precision["result"], value: number) =>
+    stored({ unitRoundoff: 0, smallestNormal: 0, result }, value);
+  const own = results ?? (sums === "f64" ? "f64" : "f32");
+  return kinds.find((kind) => {
+    const coarse = (value: number) => as(kind, value) === value;
+    // What is right in few bits says nothing.
+    const finer = expected.flatMap((value, i) => coarse(as(own, value)) ? [] : [i]);
+    const different = new Set(finer.map((i) => as(own, expected[i]!))).size;
+    return different >= FEWEST_RESULTS && finer.every((i) => coarse(got[i]!));
+  });
+}
+
+/** Operands of the products rounded; what is added stays. */
+function roundedOperands(operands: HostOperands, kind: OperandRounding): HostOperands {
+  const round = ROUNDINGS[kind];
+  return Object.fromEntries(
+    Object.entries(operands).map(([role, data]) => [
+      role,
+      ["input", "filter", "output", "a", "b"].includes(role)
+        ? (data as Float64Array).map(round)
+        : data,
+    ]),
+  );
+}
+
+/** Whether errors have other ones as a part of them, by regression on what these differ from their mean by. */
+function isMadeOf(errors: readonly number[], made: readonly number[]): boolean {
+  const known = made.keys().filter((i) => Number.isFinite(errors[i]! - made[i]!)).toArray();
+  if (new Set(known.map((i) => made[i]!)).size < FEWEST) return false;
+  const mean = (list: readonly number[]) =>
+    known.reduce((sum, i) => sum + list[i]!, 0) / known.length;
+  const [e, m] = [mean(errors), mean(made)];
+  let products = 0, squares = 0, fourths = 0;
+  for (const i of known) {
+    const other = made[i]! - m;
+    products += other * (errors[i]! - e);
+    squares += other ** 2;
+    fourths += other ** 4;
+  }
+  // Few large ones say no more than so few.
+  if (squares ** 2 < FEWEST * fourths) return false;
+  const share = products / squares;
+  let spread = 0;
+  for (const i of known) {
+    const other = made[i]! - m;
+    spread += (other * (errors[i]! - e - share * other)) ** 2;
+  }
+  const deviation = Math.sqrt(spread) / squares;
+  return share > SHARE.least && share < SHARE.most && share > SHARE.deviations * deviation;
+}
