@@ -161,6 +161,10 @@ function outputShapes(model: Uint8Array): Map<string, KnownValue> {
   return known;
 }
 
+/** Versions of the format between which a model is the same: from 4 on constants need not be inputs, the runtime knows 10. */
+const OLDEST_IR = 4;
+const NEWEST_IR = 10;
+
 /** The model without its weights, with its inputs fixed and further outputs. */
 function openModel(
   model: Uint8Array,
@@ -169,10 +173,10 @@ function openModel(
 ): Uint8Array {
   const writer = new BinaryWriter();
   for (const field of fieldsOf(model)) {
-    if (field.no !== 7) {
-      writer.raw(field.raw);
-      continue;
-    }
+    if (field.no === 1) {
+      writer.tag(1, WireType.Varint).int32(Math.min(Math.max(field.int, OLDEST_IR), NEWEST_IR));
+    } else if (field.no !== 7) writer.raw(field.raw);
+    if (field.no !== 7) continue;
     const outputs = new Set(wanted);
     const seen = new Set<string>();
     writer.tag(7, WireType.LengthDelimited).fork();

@@ -23,6 +23,8 @@ export interface TestGraph {
   readonly values?: Readonly<Record<string, readonly (number | string)[]>>;
   readonly outputs: readonly string[];
   readonly types?: Readonly<Record<string, number>>;
+  /** Version of the format; 8 where absent. */
+  readonly version?: number;
   /** Whether weights lie in another file. */
   readonly external?: boolean;
 }
@@ -46,7 +48,7 @@ function int(writer: BinaryWriter, no: number, value: number): void {
 /** The bytes of a model. */
 export function onnxModel(graph: TestGraph): Uint8Array<ArrayBuffer> {
   const writer = new BinaryWriter();
-  int(writer, 1, 8);
+  int(writer, 1, graph.version ?? 8);
   message(writer, 8, () => int(writer, 2, 17));
   message(writer, 8, () => {
     text(writer, 1, "com.microsoft");
