@@ -121,7 +121,18 @@ Deno.test("mistakes with models are answered by a sentence and exit 2", async ()
         ["bench", "--batch", "2", "mb1ic1ih3oc1kh3"],
         /--training go with --model; a descriptor says/,
       ],
-      [["layers", model, "--input-shape", "x"], /expected a name and sizes such as x=1x3x224x224/],
+      [
+        ["layers", model, "--input-shape", "x"],
+        /--input-shape x, expected a name and a value such as x=1x3x/,
+      ],
+      [
+        ["layers", model, "--input-shape", "x=1x3x8x8", "--input-shape", "x=2x3x8x8"],
+        /--input-shape names x twice, one must go/,
+      ],
+      [
+        ["layers", model, "--input-shape", "x=1x3x8x8", "--input-shape", "y=1"],
+        /there is no input y, there are x$/,
+      ],
       [["plan", "--model", model, "--all"], /--model says the problems, --all must go$/],
       [["check", "--suite", text], /ignored in suites: a product, which wgconv bench runs$/],
     ];

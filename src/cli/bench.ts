@@ -20,13 +20,7 @@ import { DEVICE_MODEL_HELP, modelTrait, parseDeviceModel } from "./device_model.
 import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
 import { KERNEL_HELP, useOwnKernels } from "./own_kernel.ts";
-import {
-  BATCH_HELP,
-  INPUT_SHAPE_HELP,
-  MODEL_HELP,
-  parseInputShape,
-  TRAINING_HELP,
-} from "./model_option.ts";
+import { BATCH_HELP, INPUT_SHAPE_HELP, MODEL_HELP, TRAINING_HELP } from "./model_option.ts";
 import { FORCE_HELP } from "./outputs.ts";
 import {
   algorithmChoices,
@@ -141,7 +135,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--force", FORCE_HELP)
     .optionsGroup(GROUPS.model)
     .option("--batch <n>", BATCH_HELP, wholeNumber(1))
-    .option("--input-shape <name=sizes>", INPUT_SHAPE_HELP, parseInputShape)
+    .option("--input-shape <name=sizes>", INPUT_SHAPE_HELP, gather)
     .option("--training", TRAINING_HELP)
     .optionsGroup(GROUPS.measure)
     .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)

@@ -2,7 +2,6 @@ import type { SuiteText } from "../bench/suite.ts";
 import { InputTypeError } from "../errors.ts";
 import type { ModelLayers, ModelOptions } from "../models/layer.ts";
 import { printableMessage } from "../printable.ts";
-import { InvalidArgumentError } from "#cli-types";
 import { reporter } from "./output.ts";
 
 export const MODEL_HELP = "layers of an .onnx file, or a log (wgconv layers); repeatable";
@@ -13,33 +12,64 @@ export const TRAINING_HELP = "with a training step's gradients";
 /** Options that choose and complete models. */
 export interface ModelChoice {
   readonly batch?: number | undefined;
-  readonly inputShape?: InputShapes | undefined;
+  readonly inputShape?: readonly string[] | undefined;
   readonly training?: boolean | undefined;
 }
 
-type InputShapes = ReadonlyMap<string, readonly number[]>;
+/**
+ * Parses `x=1x3x224x224`, once an input.
+ *
+ * @throws {TypeError} for what is none, or of an input that was there.
+ */
+export function inputShapesOf(
+  texts: readonly string[] | undefined,
+): Map<string, readonly number[]> | undefined {
+  if (texts === undefined) return undefined;
+  return namedValues("--input-shape", texts, "x=1x3x224x224", (value) => {
+    return /^\d+([x,]\d+)*$/.test(value) ? value.split(/[x,]/).map(Number) : undefined;
+  });
+}
 
-/** Parses `x=1x3x224x224` and adds it to the shapes before it. */
-export function parseInputShape(text: string, before?: InputShapes): InputShapes {
-  const [, name, sizes] = /^(.+)=(\d+(?:[x,]\d+)*)$/.exec(text) ?? [];
-  if (name === undefined) {
-    throw new InvalidArgumentError("expected a name and sizes such as x=1x3x224x224.");
+/**
+ * The values of an option such as `x=x.npy` by their names.
+ *
+ * @throws {TypeError} for what is none, and for a name that is there twice.
+ */
+export function namedValues<T>(
+  option: string,
+  texts: readonly string[],
+  example: string,
+  parse: (value: string) => T | undefined,
+): Map<string, T> {
+  const values = new Map<string, T>();
+  for (const text of texts) {
+    const [, name = "", said = ""] = /^(.+?)=(.+)$/s.exec(text) ?? [];
+    const value = name === "" ? undefined : parse(said);
+    if (value === undefined) {
+      throw new InputTypeError(
+        `Cannot read a model: ${option} ${text}, expected a name and a value such as ${example}`,
+      );
+    }
+    if (values.has(name)) {
+      throw new InputTypeError(`Cannot read a model: ${option} names ${name} twice, one must go`);
+    }
+    values.set(name, value);
   }
-  return new Map([...before ?? [], [name, sizes!.split(/[x,]/).map(Number)]]);
+  return values;
 }
 
 /** The suites of models: what `wgconv layers` prints. What is no layer is said on stderr. */
 export async function modelSuites(
   paths: readonly string[],
-  { batch, inputShape: inputShapes, training }: ModelChoice,
+  { batch, inputShape, training }: ModelChoice,
 ): Promise<SuiteText[]> {
-  if (paths.length === 0 && (batch !== undefined || inputShapes !== undefined || training)) {
+  if (paths.length === 0 && (batch !== undefined || inputShape !== undefined || training)) {
     throw new InputTypeError(
       "Cannot read a model: --batch, --input-shape and --training go with --model; " +
         "a descriptor says its own batch, as in mb32ic64ih56oc64kh3ph1",
     );
   }
-  const options: ModelOptions = { batch, inputShapes, training };
+  const options: ModelOptions = { batch, inputShapes: inputShapesOf(inputShape), training };
   const suites: SuiteText[] = [];
   for (const path of paths) suites.push(await modelSuite(path, options));
   return suites;

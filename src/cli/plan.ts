@@ -29,7 +29,6 @@ import {
   INPUT_SHAPE_HELP,
   MODEL_HELP,
   type ModelChoice,
-  parseInputShape,
   TRAINING_HELP,
 } from "./model_option.ts";
 import { printer, reporter, terminalColumns } from "./output.ts";
@@ -63,7 +62,7 @@ export function planCommand() {
     .option("--model <source>", MODEL_HELP, gather)
     .optionsGroup(GROUPS.model)
     .option("--batch <n>", BATCH_HELP, wholeNumber(1))
-    .option("--input-shape <name=sizes>", INPUT_SHAPE_HELP, parseInputShape)
+    .option("--input-shape <name=sizes>", INPUT_SHAPE_HELP, gather)
     .option("--training", TRAINING_HELP)
     .optionsGroup(GROUPS.device)
     .option(

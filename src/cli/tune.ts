@@ -16,13 +16,7 @@ import { caseProgress } from "./case_progress.ts";
 import { onInterrupt, printer, reporter, sayFailed, terminalColumns } from "./output.ts";
 import { ADAPTER_HELP, BACKEND_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
-import {
-  BATCH_HELP,
-  INPUT_SHAPE_HELP,
-  MODEL_HELP,
-  parseInputShape,
-  TRAINING_HELP,
-} from "./model_option.ts";
+import { BATCH_HELP, INPUT_SHAPE_HELP, MODEL_HELP, TRAINING_HELP } from "./model_option.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { proveOutputs } from "./outputs.ts";
 import { ignoredClause, noteIgnored, readSuites, refuseFiles, SUITE_HELP } from "./suite_option.ts";
@@ -65,7 +59,7 @@ export function tuneCommand() {
     .option("--force", "merge into --output even if it is an input")
     .optionsGroup(GROUPS.model)
     .option("--batch <n>", BATCH_HELP, wholeNumber(1))
-    .option("--input-shape <name=sizes>", INPUT_SHAPE_HELP, parseInputShape)
+    .option("--input-shape <name=sizes>", INPUT_SHAPE_HELP, gather)
     .option("--training", TRAINING_HELP)
     .optionsGroup(GROUPS.measure)
     .option("--seed <n>", SEED_HELP, wholeNumber(0), 1)

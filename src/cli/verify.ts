@@ -8,11 +8,12 @@ import { defaultFill } from "../run/operands.ts";
 import { inputFiles, openConv, operandFlags } from "./conv_files.ts";
 import { commandWrites } from "./failure.ts";
 import { gemmFiles, openGemm } from "./gemm_files.ts";
-import { reporter } from "./output.ts";
+import { printer, reporter } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { printCase } from "./print_case.ts";
 import { openRecords } from "./record_stream.ts";
-import { refuseWords } from "./values.ts";
+import { refuseOptions, refuseWords } from "./values.ts";
+import { verifyManifest } from "./verify_manifest.ts";
 import {
   convResultSource,
   openAs,
@@ -33,6 +34,7 @@ export function verifyCommand() {
     .addCommand(verifyGemmCommand())
     .action(async (options, command) => {
       refuseWords(DOING, command.args, operandFlags(options.op));
+      if (options.manifest !== undefined) return await concludeManifest(options);
       await conclude(inputFiles(options), options, async (output) => {
         using opened = await openAs(
           (dtype) => openConv({ ...options, dtype: dtype === "i8" ? "i8" : "f32" }, [output]),
@@ -70,6 +72,34 @@ function verifyGemmCommand() {
       return await verifyFiles(subject, { files, fill, seed }, { output, result }, options);
     });
   });
+}
+
+/** Verifies the layers of a manifest, and ends with the exit code of all. */
+async function concludeManifest(
+  { manifest = "", ...options }: ClaimOptions & {
+    readonly manifest?: string | undefined;
+    readonly input?: string | undefined;
+    readonly filter?: string | undefined;
+    readonly gradOutput?: string | undefined;
+    readonly bias?: string | undefined;
+  },
+): Promise<void> {
+  const { input, filter, bias, output, jsonl, seed, json } = options;
+  refuseOptions(`${DOING}: --manifest names the files`, {
+    ...{ input, filter, bias, output },
+    "grad-output": options.gradOutput,
+  });
+  const writes = commandWrites();
+  await proveOutputs([{ option: "--jsonl", path: jsonl, kind: "records" }], { inputs: [manifest] });
+  using records = openRecords(jsonl, writes, { resume: jsonl !== "-" });
+  if (jsonl !== undefined && records.previous === undefined) {
+    records.write(environmentRecord(CPU_DEVICE, seed));
+  }
+  const right = await verifyManifest(manifest, options, (record) => {
+    records.write(record);
+    if (json) printer("stdout").line(JSON.stringify(record));
+  });
+  writes.conclude(right ? EXIT.ok : EXIT.accuracy);
 }
 
 /** Opens the result, verifies it, prints and keeps the record, and ends with its exit code. */

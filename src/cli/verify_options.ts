@@ -17,6 +17,7 @@ Examples:
   wgconv verify --input x.npy --filter w.npy --padding 1 --output y.npy --arithmetic f32
   wgconv verify --op bwd-filter --input x.npz:x --grad-output x.npz:dy --output x.npz:dw --arithmetic tf32
   wgconv verify gemm --a a.npy --b b.npy --output y.npy --arithmetic bf16
+  wgconv verify --manifest dump/manifest.json
 
 Exit 1: the result failed, or nothing could be said of it.`;
 
@@ -28,6 +29,8 @@ Examples:
 /** `wgconv verify` and its options. */
 export function verifyOptions() {
   return claimOptions(operandCommand("verify"))
+    .optionsGroup(GROUPS.files)
+    .option("--manifest <file>", "check every layer of a model that wgconv layers --dump wrote")
     .description("Check the accuracy of a result that another program computed.")
     .addHelpText("after", EXAMPLES);
 }

@@ -17,13 +17,27 @@ const TYPES: Readonly<Record<number, string>> = {
 /** Domains whose operators are those of the standard, or known here. */
 const DOMAINS = ["", "ai.onnx", "com.microsoft"];
 
+/** A layer and the node that it is. */
+export interface OnnxLayer extends Layer {
+  readonly node: OnnxNode;
+}
+
+/** What is read of a model. */
+export interface OnnxModel extends ModelLayers {
+  readonly layers: readonly OnnxLayer[];
+  /** The file. */
+  readonly model: Uint8Array;
+  /** Inputs with their sizes fixed. */
+  readonly inputs: ReadonlyMap<string, KnownValue>;
+}
+
 /**
  * Layers of an ONNX model.
  *
  * @throws {SyntaxError} where the file is damaged or no model, {RangeError} where sizes are left to fix.
  * @throws {UnsupportedError} where onnxruntime is needed and cannot be had.
  */
-export async function readOnnx(path: string, options: ModelOptions): Promise<ModelLayers> {
+export async function readOnnx(path: string, options: ModelOptions): Promise<OnnxModel> {
   const model = await Deno.readFile(path);
   const { graph, functions, within } = parseModel(model, path);
   const { inputs, sizes } = fixedInputs(graph, options, path);
@@ -37,15 +51,15 @@ export async function readOnnx(path: string, options: ModelOptions): Promise<Mod
     for (const [name, value] of inferred) known.set(name, value);
   }
   const facts = graphFacts(graph, inputs);
-  const layers: Layer[] = [];
+  const layers: OnnxLayer[] = [];
   const left: { name: string; why: string }[] = [];
   for (const node of graph.nodes) {
     const name = node.name || node.outputs[0] || node.op;
     const taken = takeNode(node, known, facts, functions);
     if (typeof taken === "string") left.push({ name, why: taken });
-    else if (taken !== undefined) layers.push({ ...taken, name });
+    else if (taken !== undefined) layers.push({ ...taken, name, node });
   }
-  return { layers, left: [...left, ...within] };
+  return { layers, left: [...left, ...within], model, inputs };
 }
 
 /** @throws {SyntaxError} where the bytes are no model. */

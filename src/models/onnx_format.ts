@@ -15,6 +15,7 @@ export interface Field {
 /** An attribute of a node. */
 export interface Attribute {
   readonly int?: number;
+  readonly float?: number;
   readonly ints: readonly number[];
   readonly text?: string;
   readonly tensor?: TensorInfo;
@@ -138,7 +139,9 @@ function parseAttribute(message: Uint8Array): [name: string, Attribute] {
   const graphs: Uint8Array[] = [];
   for (const field of fieldsOf(message)) {
     if (field.no === 1) name = textOf(field);
-    else if (field.no === 3) rest = { ...rest, int: field.int };
+    else if (field.no === 2) {
+      rest = { ...rest, float: new BinaryReader(field.raw.subarray(1)).float() };
+    } else if (field.no === 3) rest = { ...rest, int: field.int };
     else if (field.no === 4) rest = { ...rest, text: textOf(field) };
     else if (field.no === 5) rest = { ...rest, tensor: parseTensor(field.bytes) };
     else if (field.no === 6 || field.no === 11) graphs.push(field.bytes);

@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { UnsupportedError } from "../errors.ts";
+import type { TensorData } from "../tensor/dtype.ts";
 import { environmentValue, fetchPackage, type NativePackage, verifyFile } from "../npm_package.ts";
 
 /** What the runtime says of a model's input or output; a free size is -1. */
@@ -8,6 +9,17 @@ export interface RuntimeValue {
   readonly name: string;
   readonly type: number;
   readonly shape: readonly number[];
+}
+
+/** A tensor of the runtime, of which it makes and reads these fields. */
+export class RuntimeTensor {
+  /** Where the data is. */
+  readonly location = "cpu";
+  constructor(
+    readonly type: string,
+    readonly data: TensorData,
+    readonly dims: readonly number[],
+  ) {}
 }
 
 /** A session of the package's addon, as far as it is used. */
@@ -19,6 +31,12 @@ export interface RuntimeSession {
     options: Readonly<Record<string, unknown>>,
   ): void;
   readonly outputMetadata: readonly RuntimeValue[];
+  /** Gives the outputs that `fetches` names. */
+  run(
+    feeds: Readonly<Record<string, RuntimeTensor>>,
+    fetches: Readonly<Record<string, null>>,
+    options: object,
+  ): Readonly<Record<string, RuntimeTensor>>;
   dispose(): void;
 }
 
@@ -29,6 +47,9 @@ interface Addon {
 
 const NAME = "onnxruntime-node";
 const VERSION = "1.30.0";
+
+/** What computes, for records. */
+export const RUNTIME = `onnxruntime ${VERSION} cpu`;
 
 /** SHA-256 of the package's native files: the addon, and the library that it loads. */
 const FILES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -59,7 +80,7 @@ const FILES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 const PACKAGE: NativePackage = {
   name: NAME,
   version: VERSION,
-  doing: "Cannot load onnxruntime, which infers the shapes that the model leaves open",
+  doing: "Cannot load onnxruntime, which infers shapes that a model leaves open, and runs models",
   how: "run it with -A",
   offline: `without a network set WGCONV_ONNXRUNTIME to the folder of the npm package ${NAME}`,
 };
@@ -98,8 +119,8 @@ async function loadAddon(): Promise<Addon> {
   const path = join(folder, "onnxruntime_binding.node");
   try {
     const addon: Addon = createRequire(import.meta.url)(path);
-    // The class of tensors, and errors alone on stderr.
-    addon.initOrtOnce(4, class {}, true);
+    // Its own messages are left to the errors that it throws.
+    addon.initOrtOnce(4, RuntimeTensor, true);
     return addon;
   } catch (cause) {
     const [said = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n");

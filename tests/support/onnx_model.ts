@@ -1,5 +1,6 @@
 /** Small ONNX models for tests. */
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { fillTensor } from "../../src/tensor/fill.ts";
 import { valueBytes, type ValueInfo } from "../../src/models/onnx_format.ts";
 
 /** A node: operator, inputs, output, attributes. */
@@ -16,7 +17,7 @@ export interface TestNode {
 export interface TestGraph {
   readonly nodes: readonly TestNode[];
   readonly inputs: Readonly<Record<string, readonly (number | string)[]>>;
-  /** Constants without values. */
+  /** Constants: random ones of f32, any bytes else. */
   readonly weights: Readonly<Record<string, readonly number[]>>;
   /** Constants of i64. */
   readonly indices?: Readonly<Record<string, readonly number[]>>;
@@ -75,7 +76,10 @@ function writeGraph(writer: BinaryWriter, graph: TestGraph): void {
           text(writer, 2, "weights.bin");
         });
         int(writer, 14, 1);
-      } else writer.tag(9, WireType.LengthDelimited).bytes(new Uint8Array(bytes));
+      } else {
+        const { buffer } = fillTensor("f32", [Math.ceil(bytes / 4)], "normal", 1).data;
+        writer.tag(9, WireType.LengthDelimited).bytes(new Uint8Array(buffer, 0, bytes));
+      }
     });
   }
   for (const [name, list] of Object.entries(indices)) {

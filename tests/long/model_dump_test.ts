@@ -1,0 +1,77 @@
+import assert from "#assert";
+import { readNpy, writeNpy } from "../../src/npy/mod.ts";
+import { fillTensor } from "../../src/tensor/fill.ts";
+import { wgconvHere } from "../support/in_process.ts";
+import { onnxModel, type TestGraph } from "../support/onnx_model.ts";
+
+const GRAPH: TestGraph = {
+  inputs: { x: ["N", 4, 12, 12] },
+  weights: { w: [8, 4, 3, 3], b: [8], v: [8, 2, 3, 3], u: [8, 4, 2, 2], f: [32, 64], c: [32] },
+  indices: { sizes: [0, 4, -1] },
+  nodes: [
+    { op: "Conv", inputs: ["x", "w", "b"], output: "a", attributes: { pads: [1, 1, 1, 1] } },
+    { op: "Relu", inputs: ["a"], output: "r" },
+    { op: "Conv", inputs: ["r", "v"], output: "g", name: "deep/groups", attributes: { group: 4 } },
+    { op: "ConvTranspose", inputs: ["g", "u"], output: "t", attributes: { strides: [2, 2] } },
+    { op: "ConvTranspose", inputs: ["g", "u", "k"], output: "t2", attributes: { strides: [2, 2] } },
+    { op: "Reshape", inputs: ["t", "sizes"], output: "s" },
+    { op: "Transpose", inputs: ["s"], output: "st", attributes: { perm: [0, 2, 1] } },
+    { op: "MatMul", inputs: ["s", "st"], output: "m" },
+    { op: "Flatten", inputs: ["g"], output: "n", attributes: { axis: 2 } },
+    { op: "Gemm", inputs: ["n", "h", "c"], output: "o", attributes: { transB: 1 } },
+  ],
+  outputs: ["m", "o", "t2"],
+};
+const graph: TestGraph = {
+  ...GRAPH,
+  weights: { ...GRAPH.weights, k: [4], h: [32, 100] },
+};
+
+Deno.test("a runtime's layers are written and pass; one that is wrong is named, exit 1", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const [model, dump, x] = [`${folder}/net.onnx`, `${folder}/dump`, `${folder}/x.npy`];
+    await Deno.writeFile(model, onnxModel(graph));
+    await writeNpy(x, fillTensor("f32", [2, 4, 12, 12], "normal", 3));
+    const args = ["layers", model, "--batch", "2", "--dump", dump, "--feed", `x=${x}`];
+    const written = await wgconvHere(args);
+    assert.deepEqual([written.code, written.stdout.split(";")[0]], [
+      0,
+      `${dump}/manifest.json: 5 of 6 layers`,
+    ]);
+    assert.match(written.stderr, /^wgconv: .*not written: t2: its bias is added to a gradient of/);
+    assert.match((await wgconvHere(args)).stderr, /Cannot write into .*dump: it has /);
+    assert.deepEqual(await readNpy(`${dump}/001_a.npz:input`), await readNpy(x));
+    const verify = () => wgconvHere(["verify", "--manifest", `${dump}/manifest.json`]);
+    const right = await verify();
+    assert.equal(right.code, 0, right.stdout + right.stderr);
+    assert.match(right.stdout, /^pass: layer 1 of 5, a: f32/);
+    assert.match(right.stdout, /\n5 of 5 layers of net\.onnx by onnxruntime \S+ cpu pass\n$/);
+    const wrong = `${dump}/002_deep-groups.npz:result`;
+    const result = await readNpy(wrong);
+    (result.data as Float32Array)[17]! *= 1.01;
+    await writeNpy(wrong, result);
+    const found = await verify();
+    assert.equal(found.code, 1);
+    assert.match(found.stdout, /\nfail: layer 2 of 5, deep\/groups: /);
+    assert.match(found.stdout, /\n4 of 5 layers of net\.onnx /);
+    const cases: [string[], RegExp][] = [
+      [["layers", model, "--feed", `x=${x}`], /only --dump runs the model, --feed must go/],
+      [["layers", x, "--dump", dump], /onnxruntime runs \.onnx files alone/],
+      [[...args, "--feed", `y=${x}`, "--force"], /there is no input y, there are x$/],
+      [
+        ["layers", model, "--dump", `${dump}2`, "--feed", `x=${x}`],
+        /is f32 \[1, 4, 12, 12\], it is/,
+      ],
+      [["verify", "--manifest", x], /it is no manifest of wgconv layers --dump|no text/],
+      [["verify", "--manifest", `${dump}/manifest.json`, "--output", x], /--output must go$/],
+    ];
+    for (const [words, message] of cases) {
+      const { code, stderr } = await wgconvHere(words);
+      assert.equal(code, 2, stderr);
+      assert.match(stderr.trimEnd(), message);
+    }
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
