@@ -223,9 +223,7 @@ function packFilterPass(
   element: Scalar,
 ): Pass[] {
   if (packedElements(shape) === 0) return [];
-  const { unpacked, packed } = buffers.splits(at);
-  const kernel = packStridedKernel(shape, buffers.mode, unpacked, packed, element);
-  return [pass(kernel, buffers, at)];
+  return [pass(packStridedKernel(buffers.module(at), shape, element), buffers, at)];
 }
 
 /** The buffer of a packed filter, and the pass that packs it. */

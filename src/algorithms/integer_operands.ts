@@ -201,9 +201,8 @@ function signedPass(
   signed: number,
 ): Pass[] {
   if (shape === undefined || signedBytes(shape) === 0) return [];
-  const splits = [buffers.split(unsigned), buffers.split(signed)] as const;
-  const kernel = signedBytesKernel(shape, buffers.mode, ...splits);
-  return [pass(kernel, buffers, { unsigned, signed })];
+  const places = { unsigned, signed };
+  return [pass(signedBytesKernel(buffers.module(places), shape), buffers, places)];
 }
 
 function zeroBiasPass(
@@ -222,8 +221,7 @@ function zeroBiasPass(
     depth: accumulationLength(problem),
     zeroPoint: inputZero,
   };
-  const split = buffers.split(filter);
-  const kernel = zeroBiasKernel(shape, buffers.mode, bias !== undefined, split);
+  const kernel = zeroBiasKernel(buffers.module({ filter }), shape, bias !== undefined);
   return pass(kernel, buffers, { filter, bias, zero_bias: zeroBias });
 }
 
@@ -245,8 +243,7 @@ function zeroSumsPass(
   };
   // The bias is in the sums.
   const ending = convEpilogue({ ...request, epilogue: { ...epilogue, bias: false } });
-  const splits = buffers.splits({ sums, result });
-  const kernel = finishSumsKernel(shape, buffers.mode, ending, splits, stored);
+  const kernel = finishSumsKernel(buffers.module({ sums, result }), shape, ending, stored);
   return pass(kernel, buffers, places);
 }
 

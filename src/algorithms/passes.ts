@@ -104,8 +104,8 @@ export function reducePass(
   onto = false,
 ): Pass {
   const { partials, result } = places;
-  const splits = buffers.splits({ partials, result });
-  const kernel = reduceSplitsKernel(shape, buffers.mode, epilogue, splits, element, onto);
+  const module = buffers.module({ partials, result });
+  const kernel = reduceSplitsKernel(module, shape, epilogue, element, onto);
   return pass(kernel, buffers, places);
 }
 
@@ -120,11 +120,11 @@ export function reduceTilesPass(
   buffers: BufferList,
   places: SumPlaces,
   element: Scalar,
-  rowIndex?: Parameters<typeof reduceTilesKernel>[5],
+  rowIndex?: Parameters<typeof reduceTilesKernel>[4],
 ): Pass {
   const { partials, result } = places;
-  const splits = buffers.splits({ partials, result });
-  const kernel = reduceTilesKernel(shape, buffers.mode, epilogue, splits, element, rowIndex);
+  const module = buffers.module({ partials, result });
+  const kernel = reduceTilesKernel(module, shape, epilogue, element, rowIndex);
   return pass(kernel, buffers, places);
 }
 
@@ -186,8 +186,8 @@ export function quantizePass(
 ): Pass {
   const { problem } = request;
   const shape = { elements: resultElements(problem), channels: problem.outChannels };
-  const splits = buffers.splits({ sums, result });
-  const kernel = finishSumsKernel(shape, buffers.mode, convEpilogue(request), splits, "i8");
+  const module = buffers.module({ sums, result });
+  const kernel = finishSumsKernel(module, shape, convEpilogue(request), "i8");
   return pass(kernel, buffers, { sums, result, bias, scale });
 }
 
@@ -211,7 +211,7 @@ export function clearMarksPass(
   { marks }: SplitPlaces,
   words: number,
 ): Pass {
-  return pass(clearMarksKernel(words, buffers.mode), buffers, { marks });
+  return pass(clearMarksKernel(buffers.module({}), words), buffers, { marks });
 }
 
 /** Finds the largest values of a tensor, a buffer; no pass where there are none. */
@@ -222,7 +222,7 @@ export function maximaPasses(
   tensor: number,
 ): Pass[] {
   if ([...shape.keys, ...shape.rest].some(({ count }) => count === 0)) return [];
-  const kernel = splitMaximaKernel(shape, buffers.mode, buffers.split(tensor));
+  const kernel = splitMaximaKernel(buffers.module({ tensor }), shape);
   return [pass(kernel, buffers, { tensor, marks })];
 }
 
@@ -234,7 +234,6 @@ export function splitHalvesPass(
   operand: number,
   halves: number,
 ): Pass {
-  const splits = [buffers.split(operand), buffers.split(halves)] as const;
-  const kernel = splitHalvesKernel(shape, buffers.mode, ...splits);
+  const kernel = splitHalvesKernel(buffers.module({ operand, halves }), shape);
   return pass(kernel, buffers, { operand, halves, ...places });
 }

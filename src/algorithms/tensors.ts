@@ -6,7 +6,14 @@ import {
   sumOf,
 } from "../elements/elements.ts";
 import { type Scalar, scalarBytes, type Stored } from "../elements/scalar.ts";
-import { type SizeMode, splitTensor, splitTrait, type TensorSplit } from "../kernels/module.ts";
+import {
+  type ModuleBuilder,
+  moduleBuilder,
+  type SizeMode,
+  splitTensor,
+  splitTrait,
+  type TensorSplit,
+} from "../kernels/module.ts";
 import type { ReduceShape } from "../kernels/reduce.ts";
 import {
   type ConvProblem,
@@ -112,6 +119,11 @@ export class BufferList {
   splits<K extends string>(buffers: Readonly<Record<K, number>>): Record<K, TensorSplit> {
     const split = Object.entries<number>(buffers).map(([name, one]) => [name, this.split(one)]);
     return Object.fromEntries(split);
+  }
+
+  /** A module of kernels that bind these buffers by name. */
+  module(buffers: Readonly<Record<string, number>>): ModuleBuilder {
+    return moduleBuilder(this.mode, this.splits(buffers));
   }
 
   /** What stands in a kernel's name of buffers that are spread over several bindings. */

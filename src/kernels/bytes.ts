@@ -7,12 +7,9 @@ import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.t
 import {
   eachElement,
   loopIterations,
-  moduleBuilder,
+  type ModuleBuilder,
   type SizedKernel,
-  type SizeMode,
-  splitTrait,
   templateKernel,
-  type TensorSplit,
   WHOLE,
 } from "./module.ts";
 
@@ -49,18 +46,12 @@ export function signedBytes({ batch, axes, run }: SignedBytesShape): number {
  * Copies bytes as i8, four a thread, with borders along axes: u8 less 128, which turns the top bit. Binds `unsigned`, what is
  * read, and `signed`, both as words.
  */
-export function signedBytesKernel(
-  shape: SignedBytesShape,
-  mode: SizeMode,
-  source: TensorSplit,
-  copy: TensorSplit,
-): SizedKernel {
+export function signedBytesKernel(module: ModuleBuilder, shape: SignedBytesShape): SizedKernel {
   const { batch, axes, unsigned, border } = shape;
   // Whole words where runs are; single bytes else.
   const width = shape.run % 4 === 0 ? 4 : 1;
-  const module = moduleBuilder(mode);
-  const from = module.tensor("unsigned", "read", 1, source, "u32");
-  const to = module.tensor("signed", "write", 1, copy, "u32");
+  const from = module.bind("unsigned", "read", 1, "u32");
+  const to = module.bind("signed", "write", 1, "u32");
   const run = module.size("run", shape.run / width);
   const names = ["image", ...axes.map((_, d) => `x${d}`), "c"];
   const size = axes.map((axis, d) => module.size(`size${d}`, axis.size));
@@ -73,7 +64,7 @@ export function signedBytesKernel(
   const word = wordElements(module.size("count", all / width), (at) => `element(${at})`);
   const name = `signed_bytes_x${width}_${axes.length}d${unsigned ? "_u8" : ""}${
     axes.length === 0 ? "" : `_border${border}`
-  }${splitTrait(source, copy)}`;
+  }${module.splitTrait()}`;
   const words = Math.ceil(all / 4);
   const values = {
     digits: digitsText(
@@ -119,20 +110,18 @@ export interface ZeroBiasShape {
  * `bias` where there is one, and `zero_bias`.
  */
 export function zeroBiasKernel(
+  module: ModuleBuilder,
   shape: ZeroBiasShape,
-  mode: SizeMode,
   hasBias: boolean,
-  filter: TensorSplit,
 ): SizedKernel {
   const { groups, filters, biased, zeroPoint } = shape;
-  const module = moduleBuilder(mode);
-  const w = module.tensor("filter", "read", 1, filter, "i8");
+  const w = module.bind("filter", "read", 1, "i8");
   const bias = hasBias ? module.tensor("bias", "read", 1, WHOLE, "i32") : undefined;
   const result = module.tensor("zero_bias", "write", 1, WHOLE, "i32");
   const each = module.size("filters", filters);
   const own = module.size("biased", biased);
   const depth = module.size("depth", shape.depth);
-  const name = `zero_bias${bias ? "_bias" : ""}${splitTrait(filter)}`;
+  const name = `zero_bias${bias ? "_bias" : ""}${module.splitTrait()}`;
   const channel = `row / ${each} * ${own} + min(row % ${each}, ${own} - 1u)`;
   const threads = 64;
   const values = {
@@ -172,20 +161,18 @@ export interface FinishedSums {
  * `filterZeroPoint` where channels have their own, `result` and what the epilogue reads.
  */
 export function finishSumsKernel(
+  module: ModuleBuilder,
   shape: FinishedSums,
-  mode: SizeMode,
   epilogue: EpilogueFactory,
-  splits: { readonly sums: TensorSplit; readonly result: TensorSplit },
   stored: "i32" | "i8",
 ): SizedKernel {
   const { elements, zeros } = shape;
-  const module = moduleBuilder(mode);
-  const sums = module.tensor("sums", "read", 1, splits.sums, "i32");
+  const sums = module.bind("sums", "read", 1, "i32");
   const points = zeros?.point === "channel"
     ? module.tensor("filterZeroPoint", "read", 1, WHOLE, "i32")
     : undefined;
   const width = stored === "i8" ? 4 : 1;
-  const result = module.tensor("result", "write", width, splits.result, stored);
+  const result = module.bind("result", "write", width, stored);
   const steps = epilogue(module, 1, (row) => row);
   const zero = zeros &&
     (points === undefined
@@ -193,7 +180,7 @@ export function finishSumsKernel(
       : `(${points.load("channel")} - bitcast<i32>(${module.size("offset", zeros.offset)}))`);
   const name = `${
     zeros === undefined ? "quantize" : `zero_sums_${stored}${points ? "_channel" : ""}`
-  }${epilogueTrait(steps)}${splitTrait(splits.sums, splits.result)}`;
+  }${epilogueTrait(steps)}${module.splitTrait()}`;
   const channels = module.size("channels", shape.channels);
   const finished = (at: string) =>
     applyEpilogue(steps, zeros === undefined ? sums.load(at) : `whole(${at})`, {

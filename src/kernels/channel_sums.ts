@@ -1,15 +1,7 @@
 import template from "../../shaders/channel_sums.wgsl" with { type: "text" };
 import { type Scalar, scalarBytes, sumScalar, typeName, zeroOf } from "../elements/scalar.ts";
 import { compensationText } from "./sums.ts";
-import {
-  loopIterations,
-  moduleBuilder,
-  type SizedKernel,
-  type SizeMode,
-  splitTrait,
-  templateKernel,
-  type TensorSplit,
-} from "./module.ts";
+import { loopIterations, type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
 
 /** Threads of a workgroup. */
 const THREADS = 256;
@@ -65,24 +57,20 @@ export function channelSumsThreads(
  * @param result Of the sums.
  */
 export function channelSumsKernel(
+  module: ModuleBuilder,
   shape: ChannelSumsShape,
-  mode: SizeMode,
-  splits: { readonly output: TensorSplit; readonly sums: TensorSplit },
   element: Scalar,
   result: Scalar,
 ): SizedKernel {
-  const module = moduleBuilder(mode);
   const { width, across, along, blocks, places } = channelSumsThreads(shape);
   const innermost = shape.inner === 1;
   // Of four places of a channel one sum is left.
   const kept = innermost ? width : 1;
   const sum = sumScalar(element);
-  const output = module.tensor("output", "read", width, splits.output, element);
-  const sums = module.tensor("sums", "write", kept, splits.sums, result);
+  const output = module.bind("output", "read", width, element);
+  const sums = module.bind("sums", "write", kept, result);
   const name = `channel_sums_${innermost ? "channels" : "places"}x${width}_${element}` +
-    `${element === result ? "" : `_to_${result}`}_l${across}${
-      splitTrait(splits.output, splits.sums)
-    }`;
+    `${element === result ? "" : `_to_${result}`}_l${across}${module.splitTrait()}`;
   const perSegment = Math.ceil(places / shape.segments);
   const channels = module.size("channels", innermost ? shape.channels / width : shape.channels);
   const inner = module.size("inner", innermost ? 1 : Math.max(1, shape.inner / width));

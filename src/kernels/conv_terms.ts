@@ -10,7 +10,7 @@ import {
 } from "../problem/conv_problem.ts";
 import { type FilterLayout, type Layout, layoutAxes, stridesInLayout } from "../tensor/layout.ts";
 import { axisDigits, digitsText } from "./axes.ts";
-import type { ModuleBuilder, TensorSplit } from "./module.ts";
+import type { ModuleBuilder } from "./module.ts";
 
 /** WGSL of what a result of a convolution is a sum of. */
 export interface TermText {
@@ -118,7 +118,6 @@ export interface ConvTensors {
 export function convTerms(
   module: ModuleBuilder,
   { problem, layout, filterLayout }: ConvTensors,
-  tensors: Readonly<Record<ConvTensor, TensorSplit>>,
   storage: Scalar = "f32",
 ): { coordinates: string; term: string; a: string; b: string } {
   const size = (name: string, value: number) => module.size(name, value);
@@ -127,7 +126,7 @@ export function convTerms(
   const text = termText(problem, size);
   const [left, right] = operandTensors(problem.op);
   const value = (which: ConvTensor, outer: readonly string[], spatial: (d: number) => string) => {
-    const tensor = module.tensor(which, "read", 1, tensors[which], storage);
+    const tensor = module.bind(which, "read", 1, storage);
     const strides = stridesInLayout(tensorShape(problem, which), layoutOf(which));
     return tensor.load(
       [...outer, ...axes.map(spatial)]

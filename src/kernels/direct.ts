@@ -1,56 +1,37 @@
 import template from "../../shaders/direct.wgsl" with { type: "text" };
-import {
-  accumulationLength,
-  type ConvTensor,
-  operandTensors,
-  resultTensor,
-  tensorShape,
-} from "../problem/conv_problem.ts";
+import { accumulationLength, resultTensor, tensorShape } from "../problem/conv_problem.ts";
 import { type Elements, elementsTrait, sumOf } from "../elements/elements.ts";
 import { zeroOf } from "../elements/scalar.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { type ConvTensors, convTerms } from "./conv_terms.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
-import {
-  loopIterations,
-  moduleBuilder,
-  type SizedKernel,
-  type SizeMode,
-  splitTrait,
-  templateKernel,
-  type TensorSplit,
-} from "./module.ts";
+import { loopIterations, type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
 
 export interface DirectShape extends ConvTensors {
   /** Threads that share one result; more than one leaves partial results to be reduced. */
   readonly splits: number;
-  readonly mode: SizeMode;
   readonly elements: Elements;
 }
 
 /** The definition of the convolution, one thread a result: slow, simple, the oracle of the other kernels. */
 export function directKernel(
+  module: ModuleBuilder,
   shape: DirectShape,
   epilogue: EpilogueFactory,
-  tensors: Readonly<Record<ConvTensor, TensorSplit>>,
 ): SizedKernel {
-  const { problem, layout, filterLayout, mode, elements } = shape;
+  const { problem, layout, filterLayout, elements } = shape;
   const { op } = problem;
   const result = resultTensor(op);
-  const [left, right] = operandTensors(op);
-  const module = moduleBuilder(mode);
-  const text = convTerms(module, shape, tensors, elements.storage);
+  const text = convTerms(module, shape, elements.storage);
   const sum = sumOf(elements);
   const stored = shape.splits > 1 ? sum : elements.result;
-  const out = module.tensor(result, "write", 1, tensors[result], stored);
+  const out = module.bind(result, "write", 1, stored);
   const steps = epilogue(module, 1, (row) => row);
   const rank = problem.filterSize.length;
   const { size } = module;
   const name = `direct_${op.replace("-", "_")}_${
     elementsTrait(elements)
-  }_${rank}d_${layout}_${filterLayout}${epilogueTrait(steps)}${
-    splitTrait(tensors[left], tensors[right], tensors[result])
-  }`;
+  }_${rank}d_${layout}_${filterLayout}${epilogueTrait(steps)}${module.splitTrait()}`;
   const terms = accumulationLength(problem);
   const count = elementCount(tensorShape(problem, result));
   const values = {

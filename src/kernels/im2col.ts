@@ -4,16 +4,7 @@ import template from "../../shaders/im2col.wgsl" with { type: "text" };
 import unfoldTemplate from "../../shaders/unfold.wgsl" with { type: "text" };
 import { type Scalar, typeName, zeroOf } from "../elements/scalar.ts";
 import { type Axis, axisDigits, axisSizes, columnsOf, digitsText, spotsOf } from "./axes.ts";
-import {
-  eachElement,
-  type ModuleBuilder,
-  moduleBuilder,
-  type SizedKernel,
-  type SizeMode,
-  splitTrait,
-  templateKernel,
-  type TensorSplit,
-} from "./module.ts";
+import { eachElement, type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
 
 /**
  * Images as an explicit matrix, one a group: a column is a place of the result, a row a (tap, channel) of its
@@ -62,24 +53,21 @@ function sharedVector(matrix: ColumnMatrix): "images" | "channels" | "none" {
 
 /** Writes the matrix. Binds `source` and `matrix`; the parameter `first_image` is where a chunk begins. */
 export function im2colKernel(
+  module: ModuleBuilder,
   matrix: ColumnMatrix,
-  mode: SizeMode,
   firstImage: number,
-  from: TensorSplit,
-  to: TensorSplit,
   element: Scalar,
 ): SizedKernel {
-  const module = moduleBuilder(mode);
   const shared = sharedVector(matrix);
   const four = typeName(element, 4);
   const width = shared === "channels" ? 4 : 1;
-  const source = module.tensor("source", "read", width, from, element, element);
-  const target = module.tensor("matrix", "write", 4, to, element, element);
+  const source = module.bind("source", "read", width, element, element);
+  const target = module.bind("matrix", "write", 4, element, element);
   const { size } = module;
   const { rows, columns, leading, lines } = matrixExtents(matrix);
   const name = `im2col_${element}_${matrix.axes.length}d_${matrix.inner}_${shared}${
     matrix.chunked ? "_chunk" : ""
-  }${splitTrait(from, to)}`;
+  }${module.splitTrait()}`;
   const batchStride = size("batch_stride", matrix.batchStride);
   const loads = shared === "channels"
     ? source.load("offset / 4u")
@@ -174,21 +162,18 @@ export function unfoldedElements({ batch, rows, axis, paddedChannels }: UnfoldSh
  * as words.
  */
 export function unfoldKernel(
+  module: ModuleBuilder,
   shape: UnfoldShape,
-  mode: SizeMode,
-  source: TensorSplit,
-  packed: TensorSplit,
   element: Scalar,
 ): SizedKernel {
-  const module = moduleBuilder(mode);
   const bytes = element === "i8";
   // What a thread stores at once: of int8 four words.
   const vector = bytes ? 16 : shape.paddedChannels % 4 === 0 ? 4 : 1;
   const stored = bytes ? "u32" : element;
-  const from = module.tensor("unpacked", "read", 1, source, stored);
-  const to = module.tensor("packed", "write", vector === 1 ? 1 : 4, packed, stored);
+  const from = module.bind("unpacked", "read", 1, stored);
+  const to = module.bind("packed", "write", vector === 1 ? 1 : 4, stored);
   const { axis } = shape;
-  const name = `unfold_${element}x${vector}${splitTrait(source, packed)}`;
+  const name = `unfold_${element}x${vector}${module.splitTrait()}`;
   const size = (key: Exclude<keyof UnfoldShape, "axis" | "batch" | "paddedChannels">) =>
     module.size(key, shape[key]);
   const along = (key: keyof Axis) => module.size(`axis_${key}`, axis[key]);

@@ -2,14 +2,7 @@ import { range } from "./lists.ts";
 import directTemplate from "../../shaders/im2win.wgsl" with { type: "text" };
 import stagedTemplate from "../../shaders/im2win_staged.wgsl" with { type: "text" };
 import { type Axis, axisDigits, axisSizes, digitsText } from "./axes.ts";
-import {
-  moduleBuilder,
-  type SizedKernel,
-  type SizeMode,
-  splitTrait,
-  templateKernel,
-  type TensorSplit,
-} from "./module.ts";
+import { type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
 import { type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
 
 /**
@@ -89,17 +82,15 @@ function stageOf(shape: WindowShape): Stage {
  * begins.
  */
 export function im2winKernel(
+  module: ModuleBuilder,
   shape: WindowShape,
-  mode: SizeMode,
   firstImage: number,
-  source: TensorSplit,
-  windows: TensorSplit,
   element: Scalar,
 ): SizedKernel {
   const { axes, interleave } = shape;
-  const module = moduleBuilder(mode);
-  const from = module.tensor("input", "read", 1, source, element, element);
-  const to = module.tensor("windows", "write", interleave, windows, element, element);
+  const { mode } = module;
+  const from = module.bind("input", "read", 1, element, element);
+  const to = module.bind("windows", "write", interleave, element, element);
   const { outerTaps, outerPlaces, run, row } = windowExtents(shape);
   const { size } = module;
   const sizes = axisSizes(module, "axis", axes);
@@ -129,7 +120,7 @@ export function im2winKernel(
   const tile = mode === "constant" ? stage.run * stage.pitch : STAGED;
   const traits = `im2win_${element}_${axes.length}d_${staged ? "staged" : "direct"}_i${interleave}${
     shape.chunked ? "_chunk" : ""
-  }${splitTrait(source, windows)}`;
+  }${module.splitTrait()}`;
   const values = {
     type: typeName(element, interleave),
     workgroups: size("workgroups", workgroups),

@@ -60,6 +60,16 @@ export interface ModuleBuilder {
     element?: Stored,
     value?: Scalar,
   ): TensorAccess;
+  /** The same of a tensor that lies as {@linkcode moduleBuilder} was told. */
+  bind(
+    name: string,
+    kind: "read" | "write",
+    vector: 1 | 4,
+    element?: Stored,
+    value?: Scalar,
+  ): TensorAccess;
+  /** Enters a kernel's name where tensors that were so bound take several bindings. */
+  splitTrait(): string;
   /** Binds words that threads change at the same time. */
   atomics(name: string): AtomicWords;
   /** WebGPU features the tensors need. */
@@ -87,14 +97,19 @@ export function splitTensor(bytes: number, maxBindingBytes: number): TensorSplit
   return { parts: Math.ceil(bytes / partBytes), partBytes };
 }
 
-export function moduleBuilder(mode: SizeMode): ModuleBuilder {
+/** @param named How tensors lie that a kernel binds by their names. */
+export function moduleBuilder(
+  mode: SizeMode,
+  named: Readonly<Record<string, TensorSplit>> = {},
+): ModuleBuilder {
   const kinds: BindingKind[] = [];
   const text: string[] = [];
   const bound: string[] = [];
   const features = new Set<string>();
   const sizes = new Map<string, number>();
+  const splits: TensorSplit[] = [];
   let tooLarge: string | undefined;
-  return {
+  const builder: ModuleBuilder = {
     mode,
     tooLarge: () => tooLarge,
     size(name, value) {
@@ -184,6 +199,13 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
         store: (index, text) => `store_${name}(${index}, ${stored(text)});`,
       };
     },
+    bind(name, kind, vector, element, value) {
+      const split = named[name];
+      if (split === undefined) throw new Error(`Cannot bind ${name}: nothing says how it lies`);
+      splits.push(split);
+      return builder.tensor(name, kind, vector, split, element, value);
+    },
+    splitTrait: () => splitTrait(...splits),
     atomics(name) {
       bound.push(name);
       const place = `@group(0) @binding(${kinds.length})`;
@@ -213,6 +235,7 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
     bindings: () => sizes.size === 0 ? [...kinds] : [...kinds, "uniform"],
     uniforms: () => sizes.size === 0 ? undefined : Uint32Array.from(sizes.values()),
   };
+  return builder;
 }
 
 /** What values are in memory, and how they get out of it and back. */

@@ -6,16 +6,7 @@ import directTemplate from "../../shaders/pack_strided.wgsl" with { type: "text"
 import { type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
 import { axisDigits, digitsText } from "./axes.ts";
 import { bankedIndex, sharesBanks } from "./loader.ts";
-import {
-  eachElement,
-  type ModuleBuilder,
-  moduleBuilder,
-  type SizedKernel,
-  type SizeMode,
-  splitTrait,
-  templateKernel,
-  type TensorSplit,
-} from "./module.ts";
+import { eachElement, type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
 
 /** A filter or matrix as a stack of matrices: element = group·groupStride + row·rowStride + channel·channelStride + tap·tapStride. */
 export interface PackShape {
@@ -109,25 +100,22 @@ function stagedTile(
  * memory where its depth lies together, so that both sides move in whole lines. Binds `unpacked` and `packed`.
  */
 export function packStridedKernel(
+  module: ModuleBuilder,
   shape: PackShape,
-  mode: SizeMode,
-  source: TensorSplit,
-  packed: TensorSplit,
   element: Scalar,
 ): SizedKernel {
-  const module = moduleBuilder(mode);
   const first = depthFirst(shape);
   const tile = stagedTile(shape, element);
   const vector = byVectors(shape) ? 4 : 1;
   // What goes through unchanged needs no conversion.
-  const from = module.tensor("unpacked", "read", vector, source, element, element);
-  const to = module.tensor("packed", "write", vector, packed, element, element);
+  const from = module.bind("unpacked", "read", vector, element, element);
+  const to = module.bind("packed", "write", vector, element, element);
   const { window, tapRows } = shape;
   const name = `pack_strided_${element}${vector === 4 ? "x4" : ""}${
     first === undefined ? "" : `_${first}`
   }${window ? "_window" : ""}${tapRows ? `_rows${tapRows.reversed ? "_reversed" : ""}` : ""}${
     shape.classes ? `_${shape.classes.inner}${shape.classes.axes.length}d` : ""
-  }${splitTrait(source, packed)}`;
+  }${module.splitTrait()}`;
   const size = (key: Exclude<keyof PackShape, "window" | "tapRows" | "classes">) =>
     module.size(key, shape[key]);
   const outerTaps = window && module.size("outer_taps", window.outerTaps);
@@ -291,25 +279,22 @@ export function packedWords({ groups, paddedPlaces, paddedWords }: PackBytesShap
  * `dot4I8Packed` multiplies, of longer ones what matrix units do, places in the order of {@linkcode bankedIndex}. Binds `unpacked` and `packed`, both as words.
  */
 export function packBytesKernel(
+  module: ModuleBuilder,
   shape: PackBytesShape,
-  mode: SizeMode,
-  source: TensorSplit,
-  packed: TensorSplit,
 ): SizedKernel {
-  const module = moduleBuilder(mode);
   const { along, places, paddedPlaces, depth, paddedWords, panel } = shape;
   const { wide, deep } = threadTile(shape);
   const run = runBytes(shape);
-  const from = module.tensor("unpacked", "read", run === 16 ? 4 : 1, source, "u32");
-  const to = module.tensor("packed", "write", wide * deep === 1 ? 1 : 4, packed, "u32");
+  const from = module.bind("unpacked", "read", run === 16 ? 4 : 1, "u32");
+  const to = module.bind("packed", "write", wide * deep === 1 ? 1 : 4, "u32");
   const beside = panelsBeside(shape);
   const farPanels = Math.ceil(paddedWords / panel / beside);
   const count = shape.groups * farPanels * beside * (panel / deep) * (paddedPlaces / wide);
   // Sizes apart, the order of places is what texts differ by.
   const order = sharesBanks(panel / 4) ? panel / 4 : "";
-  const name = `pack_bytes_${along}${wide}_run${run}${panel === 1 ? "" : `_panels${order}`}${
-    splitTrait(source, packed)
-  }`;
+  const name = `pack_bytes_${along}${wide}_run${run}${
+    panel === 1 ? "" : `_panels${order}`
+  }${module.splitTrait()}`;
   const size = (key: "places" | "depth") => module.size(key, shape[key]);
   const runs = module.size("runs", panel / deep);
   const threads = module.size("threads", paddedPlaces / wide);

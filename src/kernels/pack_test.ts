@@ -1,7 +1,8 @@
 import assert from "#assert";
-import { WHOLE } from "./module.ts";
+import { moduleBuilder, WHOLE } from "./module.ts";
 import { packBytesKernel, type PackBytesShape } from "./pack.ts";
 
+const TENSORS = { unpacked: WHOLE, packed: WHOLE };
 const SHAPE = { groups: 2, places: 62, paddedPlaces: 64, depth: 2047 } as const;
 
 function shapes(): PackBytesShape[] {
@@ -18,7 +19,7 @@ function shapes(): PackBytesShape[] {
 Deno.test("panels of any whole vectors are dealt to whole threads, by whole numbers", () => {
   for (const shape of shapes()) {
     const what = JSON.stringify(shape);
-    const { kernel, workgroups } = packBytesKernel(shape, "constant", WHOLE, WHOLE);
+    const { kernel, workgroups } = packBytesKernel(moduleBuilder("constant", TENSORS), shape);
     const words = (shape.panel === 1 ? 1 : 4) * (kernel.wgsl.includes("fn transposed") ? 4 : 1);
     const all = shape.groups * shape.paddedPlaces * shape.paddedWords;
     assert.ok(256 * workgroups * words >= all, what);
@@ -29,7 +30,7 @@ Deno.test("panels of any whole vectors are dealt to whole threads, by whole numb
 Deno.test("kernels of one name that take their sizes at run time are one text", () => {
   const texts = new Map<string, string>();
   for (const shape of shapes()) {
-    const { kernel } = packBytesKernel(shape, "uniform", WHOLE, WHOLE);
+    const { kernel } = packBytesKernel(moduleBuilder("uniform", TENSORS), shape);
     assert.equal(texts.get(kernel.name) ?? kernel.wgsl, kernel.wgsl, kernel.name);
     texts.set(kernel.name, kernel.wgsl);
   }

@@ -18,10 +18,7 @@ import type { RingColumns } from "./loaders/rings.ts";
 import { rasterTrait } from "./main_loop_variant.ts";
 import {
   type ModuleBuilder,
-  moduleBuilder,
   type SizedKernel,
-  type SizeMode,
-  splitTrait,
   templateKernel,
   type TensorSplit,
 } from "./module.ts";
@@ -63,9 +60,9 @@ interface Reduction {
   /** Whether the result holds a part already. */
   readonly onto: boolean;
   /** Turns a row within the group into a row of the whole, for epilogues that ask. */
-  rowIndex(module: ModuleBuilder, row: string): string;
+  rowIndex(row: string): string;
   /** WGSL that finds where vector `i` lies, and of its row, its column and its index in the result. */
-  place(module: ModuleBuilder): { text: string; row: string; column: string; offset: string };
+  place(): { text: string; row: string; column: string; offset: string };
 }
 
 /**
@@ -73,23 +70,19 @@ interface Reduction {
  * Binds `partials`, `result` and what the epilogue reads. Kernels of one name differ in sizes only.
  */
 function reduceKernel(
+  module: ModuleBuilder,
   { name: [before, behind], vectors, width, side, onto, ...own }: Reduction,
-  mode: SizeMode,
   epilogue: EpilogueFactory,
-  splits: { partials: TensorSplit; result: TensorSplit },
   element: Scalar,
 ): SizedKernel {
-  const module = moduleBuilder(mode);
   const sumOf = sumScalar(element);
-  const partials = module.tensor("partials", "read", width, splits.partials, sumOf);
-  const result = module.tensor("result", "write", width, splits.result, element);
-  const steps = epilogue(module, width, (row) => own.rowIndex(module, row));
+  const partials = module.bind("partials", "read", width, sumOf);
+  const result = module.bind("result", "write", width, element);
+  const steps = epilogue(module, width, own.rowIndex);
   const { trait, values, ...cost } = splitSum(vectors, own.splits, sumOf, width);
-  const name = `${before}${trait}${behind}${epilogueTrait(steps)}${
-    splitTrait(splits.partials, splits.result)
-  }`;
+  const name = `${before}${trait}${behind}${epilogueTrait(steps)}${module.splitTrait()}`;
   const count = module.size("count", vectors);
-  const { text, ...place } = own.place(module);
+  const { text, ...place } = own.place();
   const all = {
     count,
     place: text,
@@ -133,10 +126,9 @@ function reduceVector(shape: ReduceShape): Pick<Reduction, "width" | "side"> {
  * @param onto The result holds a part already.
  */
 export function reduceSplitsKernel(
+  module: ModuleBuilder,
   shape: ReduceShape,
-  mode: SizeMode,
   epilogue: EpilogueFactory,
-  splits: { partials: TensorSplit; result: TensorSplit },
   element: Scalar,
   onto = false,
 ): SizedKernel {
@@ -148,8 +140,8 @@ export function reduceSplitsKernel(
     width,
     side,
     onto,
-    rowIndex: (_, row) => row,
-    place(module) {
+    rowIndex: (row) => row,
+    place() {
       const coordinate = (what: "row" | "column", stride: number, extent: number) =>
         `((i * ${width}u / ${module.size(`${what}_stride`, stride)}) % ${
           module.size(`${what}s`, extent)
@@ -162,7 +154,7 @@ export function reduceSplitsKernel(
       };
     },
   };
-  return reduceKernel(reduction, mode, epilogue, splits, element);
+  return reduceKernel(module, reduction, epilogue, element);
 }
 
 /**
@@ -238,12 +230,11 @@ function placesTrait({ strides }: TilePartials): string {
  * @param rowIndex Turns a row within the group into a row of the whole, for epilogues that ask.
  */
 export function reduceTilesKernel(
+  module: ModuleBuilder,
   shape: TilePartials,
-  mode: SizeMode,
   epilogue: EpilogueFactory,
-  splits: { partials: TensorSplit; result: TensorSplit },
   element: Scalar,
-  rowIndex: Reduction["rowIndex"] = (_, row) => row,
+  rowIndex: (module: ModuleBuilder, row: string) => string = (_, row) => row,
 ): SizedKernel {
   const { policy, vector } = shape;
   const width = vector === "none" ? 1 : 4;
@@ -260,15 +251,15 @@ export function reduceTilesKernel(
     width,
     side,
     onto: false,
-    rowIndex,
-    place: (module) => ({
+    rowIndex: (row) => rowIndex(module, row),
+    place: () => ({
       text: tileText(module, shape, width, side),
       row: "row",
       column: "column",
       offset: "at",
     }),
   };
-  return reduceKernel(reduction, mode, epilogue, splits, element);
+  return reduceKernel(module, reduction, epilogue, element);
 }
 
 /** Declares `row` and `column` of vector `i` of the partial tiles, and `at`, its index in the result. */

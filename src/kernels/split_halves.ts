@@ -2,15 +2,7 @@
 import template from "../../shaders/split_halves.wgsl" with { type: "text" };
 import maximaTemplate from "../../shaders/split_maxima.wgsl" with { type: "text" };
 import { type HighRounding, SPLIT_ROUNDING } from "../problem/split_rounding.ts";
-import {
-  loopIterations,
-  moduleBuilder,
-  type SizedKernel,
-  type SizeMode,
-  splitTrait,
-  templateKernel,
-  type TensorSplit,
-} from "./module.ts";
+import { loopIterations, type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
 import { HIGH_ROUNDING, SPLIT_FACTOR } from "./split_marks.ts";
 
 /** A side of a tensor. */
@@ -78,14 +70,12 @@ function mergedExtents(sides: readonly Extent[]): readonly Extent[] {
 
 /** Finds the largest value of each key of a tensor. Binds `tensor` and `marks`, which are cleared. */
 export function splitMaximaKernel(
+  module: ModuleBuilder,
   shape: SplitMaxima,
-  mode: SizeMode,
-  tensor: TensorSplit,
 ): SizedKernel {
   const { firstKey, firstFine, keys: [...named] } = shape;
   const { vector, near, slots, lanes, portion, sides, keys, ...walk } = maximaWalk(shape);
-  const module = moduleBuilder(mode);
-  const from = module.tensor("tensor", "read", vector, tensor);
+  const from = module.bind("tensor", "read", vector);
   const marks = module.atomics("marks");
   const place = sides.map(({ stride, count }, d) => {
     const within = sides.slice(d + 1).reduce((all, side) => all * side.count, 1);
@@ -98,7 +88,7 @@ export function splitMaximaKernel(
   const count = module.size("keys", named.at(-1)!.count);
   const name = `split_maxima_${near ? "near" : "runs"}_${sides.length}d${
     vector === 4 ? "_x4" : ""
-  }${firstFine === undefined ? "" : "_fine"}${splitTrait(tensor)}`;
+  }${firstFine === undefined ? "" : "_fine"}${module.splitTrait()}`;
   const of = (value: string) => [..."xyzw"].map((one) => `${value}.${one}`);
   const found = (all: string, own: string) =>
     vector === 1
@@ -210,12 +200,9 @@ function powerBits(exponent: number): number {
  * `operand`, `marks`, which have the largest value of each place, `halves`, and `flags` where there are some to be cleared.
  */
 export function splitHalvesKernel(
+  module: ModuleBuilder,
   shape: SplitHalves,
-  mode: SizeMode,
-  operand: TensorSplit,
-  halves: TensorSplit,
 ): SizedKernel {
-  const module = moduleBuilder(mode);
   const { places, depth, strides, padded, unitDepth, rounding, flags, depthInner = false } = shape;
   const along = strides.place < strides.depth ? "place" : "depth";
   const [near, far, run] = along === "place"
@@ -223,16 +210,16 @@ export function splitHalvesKernel(
     : [strides.depth, strides.place, depth];
   const whole = near === 1 && [run, far, strides.batch].every((one) => one % 4 === 0);
   const vector = whole ? 4 : 1;
-  const from = module.tensor("operand", "read", vector, operand);
+  const from = module.bind("operand", "read", vector);
   const marks = module.atomics("marks");
-  const to = module.tensor("halves", "write", 4, halves, "u32", "u32");
+  const to = module.bind("halves", "write", 4, "u32", "u32");
   const clear = flags === 0 ? "" : module.atomics("flags").store("flag", "0u");
   const each = depthEach(shape);
   const name = `split_halves${unitDepth}_${along}_x${vector}${
     depthInner ? "_inner" : each < EXTENT ? `_deep${each}` : ""
   }${shape.counts.kind === undefined ? "_small" : ""}_${rounding}${
     shape.firstFine === undefined ? "" : "_fine"
-  }${flags === 0 ? "" : "_clear"}${splitTrait(operand, halves)}`;
+  }${flags === 0 ? "" : "_clear"}${module.splitTrait()}`;
   const placeTiles = Math.ceil(padded.places / EXTENT);
   const depthTiles = Math.ceil(padded.depth / 2 / EXTENT);
   const workgroups = Math.ceil(shape.batches / (EXTENT / each)) * placeTiles * depthTiles;

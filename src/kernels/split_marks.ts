@@ -1,13 +1,5 @@
 import { type HighRounding, SPLIT_ROUNDING } from "../problem/split_rounding.ts";
-import {
-  eachElement,
-  type ModuleBuilder,
-  moduleBuilder,
-  type SizedKernel,
-  sizedKernel,
-  type SizeMode,
-  WHOLE,
-} from "./module.ts";
+import { eachElement, type ModuleBuilder, type SizedKernel, sizedKernel, WHOLE } from "./module.ts";
 import type { MatrixStack } from "./winograd_tiles.ts";
 
 /**
@@ -69,8 +61,7 @@ export function markPlaces(
 }
 
 /** Clears marks. Binds `marks`. */
-export function clearMarksKernel(words: number, mode: SizeMode): SizedKernel {
-  const module = moduleBuilder(mode);
+export function clearMarksKernel(module: ModuleBuilder, words: number): SizedKernel {
   const marks = module.atomics("marks");
   const body = eachElement(module.size("words", words));
   const wgsl = `${module.declarations()}\n\n${body}\n  ${marks.store("i", "0u")}\n}\n`;

@@ -5,7 +5,6 @@ import windowsTemplate from "../../shaders/split_windows.wgsl" with { type: "tex
 import {
   accumulationLength,
   type ConvProblem,
-  type ConvTensor,
   operandTensors,
   resultTensor,
   tensorShape,
@@ -22,12 +21,9 @@ import {
 import {
   eachElement,
   loopIterations,
-  moduleBuilder,
+  type ModuleBuilder,
   type SizedKernel,
-  type SizeMode,
-  splitTrait,
   templateKernel,
-  type TensorSplit,
   WHOLE,
 } from "./module.ts";
 
@@ -70,18 +66,15 @@ function wordsEach(problem: ConvProblem): number {
  * `flags` and what the epilogue reads.
  */
 export function splitRestKernel(
+  module: ModuleBuilder,
   shape: ConvTensors,
-  mode: SizeMode,
   epilogue: EpilogueFactory,
-  tensors: Readonly<Record<ConvTensor, TensorSplit>>,
 ): SizedKernel {
   const { problem, layout, filterLayout } = shape;
   const { op } = problem;
   const result = resultTensor(op);
-  const [left, right] = operandTensors(op);
-  const module = moduleBuilder(mode);
-  const text = convTerms(module, shape, tensors);
-  const out = module.tensor(result, "write", 1, tensors[result]);
+  const text = convTerms(module, shape);
+  const out = module.bind(result, "write", 1);
   const flags = module.tensor("flags", "read", 1, WHOLE, "u32");
   const steps = epilogue(module, 1, (row) => row);
   const { size } = module;
@@ -90,9 +83,9 @@ export function splitRestKernel(
   const words = wordsEach(problem);
   const name = `split_rest_${
     op.replace("-", "_")
-  }_${problem.filterSize.length}d_w${words}_${layout}_${filterLayout}${epilogueTrait(steps)}${
-    splitTrait(tensors[left], tensors[right], tensors[result])
-  }`;
+  }_${problem.filterSize.length}d_w${words}_${layout}_${filterLayout}${
+    epilogueTrait(steps)
+  }${module.splitTrait()}`;
   const threads = GROUP * LANES;
   const workgroups = Math.ceil(flagWords(results) / words);
   const values = {
@@ -144,10 +137,9 @@ export function imagePlaces(problem: ConvProblem, which: "source" | "result"): n
 }
 
 /** Adds up the marks of what the taps of each place of the result meet. Binds `marks`. */
-export function splitWindowsKernel(shape: SplitWindows, mode: SizeMode): SizedKernel {
+export function splitWindowsKernel(module: ModuleBuilder, shape: SplitWindows): SizedKernel {
   const { problem, firstLargest, counts, places, drift } = shape;
   const { op, filterSize } = problem;
-  const module = moduleBuilder(mode);
   const { size } = module;
   const marks = module.atomics("marks");
   const axes = range(filterSize.length);

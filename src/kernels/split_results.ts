@@ -1,7 +1,7 @@
 import { range } from "./lists.ts";
 import type { Matrix } from "../winograd/matrix.ts";
 import { literalOf } from "../elements/scalar.ts";
-import { loopIterations, type ModuleBuilder, type TensorSplit, WHOLE } from "./module.ts";
+import { loopIterations, type ModuleBuilder, WHOLE } from "./module.ts";
 import {
   doubtText,
   DRIFT_FACTOR,
@@ -28,7 +28,6 @@ export interface PlainSums {
   readonly data: TiledTensor;
   /** What is computed: results of places, or taps of a filter. */
   readonly op: "fwd" | "bwd-data" | "bwd-filter";
-  readonly splits: { readonly data: TensorSplit; readonly filter: TensorSplit };
 }
 
 /** What a kernel of one thread a tile of results says where its products are of halves. */
@@ -210,11 +209,11 @@ const AT_ONCE = 4;
 /** One of so many threads' share of a result's sum: of as many channels one. */
 function placeShare(
   module: ModuleBuilder,
-  { filter, data, op, splits }: PlainSums,
+  { filter, data, op }: PlainSums,
   lanes: number,
 ): ShareText {
-  const from = module.tensor("data", "read", 1, splits.data);
-  const weights = module.tensor("filter", "read", 1, splits.filter);
+  const from = module.bind("data", "read", 1);
+  const weights = module.bind("filter", "read", 1);
   const [d, f] = [sizesOf(module, "data", data), sizesOf(module, "filter", filter)];
   const forward = op === "fwd";
   const [own, summed] = forward ? [f.batch, f.channel] : [f.channel, f.batch];
@@ -255,11 +254,11 @@ ${products.join("\n")}
 /** The same of a filter's gradient: of every so many rows of places, of all images, one. */
 function gradientShare(
   module: ModuleBuilder,
-  { filter, data, splits }: PlainSums,
+  { filter, data }: PlainSums,
   lanes: number,
 ): ShareText {
-  const from = module.tensor("data", "read", 1, splits.data);
-  const gradient = module.tensor("filter", "read", 1, splits.filter);
+  const from = module.bind("data", "read", 1);
+  const gradient = module.bind("filter", "read", 1);
   const [d, g] = [sizesOf(module, "data", data), sizesOf(module, "filter", filter)];
   const rows = data.batch * filter.axes[0].size;
   const products = range(AT_ONCE).map((k) => {

@@ -2,12 +2,13 @@ import assert from "#assert";
 import { transpose } from "../winograd/matrix.ts";
 import { winogradTransform } from "../winograd/transform.ts";
 import { NO_STEPS } from "./epilogue.ts";
-import { WHOLE } from "./module.ts";
+import { moduleBuilder, WHOLE } from "./module.ts";
 import { outputTransformKernel } from "./winograd_output.ts";
-import { patchTransformKernel } from "./winograd_transform.ts";
+import { type DataTransform, patchTransformKernel } from "./winograd_transform.ts";
 import { threadCount, type TiledTensor } from "./winograd_tiles.ts";
 
 const { a, d } = winogradTransform(4, 3);
+const TENSORS = { patches: WHOLE, matrices: WHOLE, result: WHOLE };
 const stack = { along: "tile", tiles: 512, channels: 16 } as const;
 
 /** Two images of 16 channels in nchw, in tiles of 4 x 4. */
@@ -56,23 +57,24 @@ function outputs(tensor: TiledTensor) {
 }
 
 Deno.test("patches are read by fours where rows are whole vectors", () => {
-  const splits = { patches: WHOLE, matrices: WHOLE };
-  const even = patchTransformKernel(patches(images(28, 28, 1)), "uniform", splits, "f32").kernel;
+  const transform = (shape: DataTransform) =>
+    patchTransformKernel(moduleBuilder("uniform", TENSORS), shape, "f32").kernel;
+  const even = transform(patches(images(28, 28, 1)));
   assert.equal(even.name, "winograd_data_m4x4r3x3_f32_tile_x4o1");
   // Three vectors cover six elements from -1 on, for each of six rows.
   assert.equal(even.wgsl.match(/patches_data\[/g)!.length, 18);
   assert.equal(even.wgsl.match(/matrices_data\[/g)!.length, 36);
-  const odd = patchTransformKernel(patches(images(28, 27, 1)), "uniform", splits, "f32").kernel;
+  const odd = transform(patches(images(28, 27, 1)));
   assert.equal(odd.name, "winograd_data_m4x4r3x3_f32_tile");
   assert.equal(odd.wgsl.match(/patches_data\[/g)!.length, 36);
   const shifted = { ...patches(images(28, 28, 1)), start: 2 };
-  assert.match(patchTransformKernel(shifted, "uniform", splits, "f32").kernel.name, /_tile$/);
+  assert.match(transform(shifted).name, /_tile$/);
 });
 
 Deno.test("results leave by fours, or through workgroup memory where rows are no whole vectors", () => {
-  const splits = { matrices: WHOLE, result: WHOLE };
   const kernel = (tensor: TiledTensor) =>
-    outputTransformKernel(outputs(tensor), "uniform", NO_STEPS, splits, "f32").kernel;
+    outputTransformKernel(moduleBuilder("uniform", TENSORS), outputs(tensor), NO_STEPS, "f32")
+      .kernel;
   const even = kernel(images(28, 28));
   assert.equal(even.name, "winograd_output_m4x4r3x3_f32_tile_x4");
   assert.equal(even.wgsl.match(/result_data\[/g)!.length, 4);
@@ -85,10 +87,14 @@ Deno.test("results leave by fours, or through workgroup memory where rows are no
 
 Deno.test("workgroups cover all threads", () => {
   assert.equal(threadCount(2, { tiles: 98, channels: 16 }), 2 * 98 * 16);
-  const whole = { patches: WHOLE, matrices: WHOLE, result: WHOLE };
   const tensor = images(28, 28);
-  const patched = patchTransformKernel(patches(tensor), "constant", whole, "f32");
+  const patched = patchTransformKernel(moduleBuilder("constant", TENSORS), patches(tensor), "f32");
   assert.equal(patched.workgroups, Math.ceil(98 * 16 / 256));
-  const made = outputTransformKernel(outputs(tensor), "constant", NO_STEPS, whole, "f32");
+  const made = outputTransformKernel(
+    moduleBuilder("constant", TENSORS),
+    outputs(tensor),
+    NO_STEPS,
+    "f32",
+  );
   assert.equal(made.workgroups, Math.ceil(98 * 16 / 128));
 });

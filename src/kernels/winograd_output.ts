@@ -10,15 +10,7 @@ import {
   type SplitResults,
   splitResults,
 } from "./split_results.ts";
-import {
-  loopIterations,
-  moduleBuilder,
-  type SizedKernel,
-  type SizeMode,
-  splitTrait,
-  templateKernel,
-  type TensorSplit,
-} from "./module.ts";
+import { loopIterations, type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
 import {
   type MatrixStack,
   stackPlace,
@@ -94,19 +86,17 @@ function storeOf(shape: OutputTransform): Store {
  * after the epilogue. Binds `matrices`, `result` and what the epilogue reads.
  */
 export function outputTransformKernel(
+  module: ModuleBuilder,
   shape: OutputTransform,
-  mode: SizeMode,
   epilogue: EpilogueFactory,
-  splits: { matrices: TensorSplit; result: TensorSplit },
   element: Scalar,
 ): SizedKernel {
   const { tensor, stack, matrices: [matrix0, matrix1] } = shape;
-  const module = moduleBuilder(mode);
   const store = storeOf(shape);
   const vector = store === "vector" ? 4 : 1;
   const staged = store === "rows" || store === "filters";
-  const from = module.tensor("matrices", "read", 1, splits.matrices, shape.stored);
-  const to = module.tensor("result", "write", vector, splits.result, element);
+  const from = module.bind("matrices", "read", 1, shape.stored);
+  const to = module.bind("result", "write", vector, element);
   const size = module.size;
   const channels = size("channels", tensor.channels);
   const steps = epilogue(module, vector, (row) => `group * ${channels} + ${row}`);
@@ -188,11 +178,7 @@ export function outputTransformKernel(
     ...(split ? [split.trait] : []),
     ...(shape.masked ? [] : ["whole"]),
     ...(vector === 4 ? ["x4"] : staged ? ["staged"] : []),
-  ].join("_") + epilogueTrait(steps) + splitTrait(
-    splits.matrices,
-    splits.result,
-    ...Object.values(shape.split?.plain.splits ?? {}),
-  );
+  ].join("_") + epilogueTrait(steps) + module.splitTrait();
   const memory = store === "rows" ? n0 : 1;
   const stage = `var<workgroup> staged: array<array<f32, ${workgroup * columnsOf()}>, ${memory}>;`;
   const values = {

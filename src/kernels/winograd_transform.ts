@@ -1,14 +1,7 @@
 import { lines, range } from "./lists.ts";
 import template from "../../shaders/winograd_transform.wgsl" with { type: "text" };
 import type { Scalar, Stored } from "../elements/scalar.ts";
-import {
-  moduleBuilder,
-  type SizedKernel,
-  type SizeMode,
-  splitTrait,
-  templateKernel,
-  type TensorSplit,
-} from "./module.ts";
+import { type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
 import {
   type MatrixStack,
   stackPlace,
@@ -64,9 +57,8 @@ function patchVector({ tensor, start }: DataTransform): 1 | 4 {
  * becomes zeros; places beyond the last are not written. Binds `patches` and `matrices`.
  */
 export function patchTransformKernel(
+  module: ModuleBuilder,
   shape: DataTransform,
-  mode: SizeMode,
-  splits: { patches: TensorSplit; matrices: TensorSplit },
   element: Scalar,
 ): SizedKernel {
   const { tensor, stack, threads, stored, matrices: [matrix0, matrix1] } = shape;
@@ -75,11 +67,10 @@ export function patchTransformKernel(
   const workgroup = shape.split?.marks.by === "tile"
     ? channels * Math.max(1, Math.floor(THREADS / channels))
     : THREADS;
-  const module = moduleBuilder(mode);
   const vector = patchVector(shape);
-  const from = module.tensor("patches", "read", vector, splits.patches, element);
+  const from = module.bind("patches", "read", vector, element);
   const words = stored === "halves" ? "u32" : stored;
-  const to = module.tensor("matrices", "write", 1, splits.matrices, words);
+  const to = module.bind("matrices", "write", 1, words);
   const split = shape.split && splitPatches(module, stack, shape.split, {
     channels: threads.channels,
     workgroup,
@@ -87,7 +78,7 @@ export function patchTransformKernel(
   const [axis0, axis1] = tensor.axes;
   const [rows, columns] = [matrix0[0]!.length, matrix1[0]!.length];
   const count = tensorTiles(tensor);
-  const padded = split !== undefined || mode === "uniform" ||
+  const padded = split !== undefined || module.mode === "uniform" ||
     threads.channels > tensor.channels || threads.tiles > count;
   const { size } = module;
   const all = threadCount(tensor.groups, threads);
@@ -155,7 +146,7 @@ export function patchTransformKernel(
     `winograd_${shape.name}_${element}_${tilesTrait(tensor, stack)}`,
     ...(split ? [split.trait] : []),
     ...(vector === 4 ? [`x4o${-axis1.origin}`] : []),
-  ].join("_") + splitTrait(splits.patches, splits.matrices);
+  ].join("_") + module.splitTrait();
   const values = {
     matrices: matrix0.length * matrix1.length,
     size: workgroup,

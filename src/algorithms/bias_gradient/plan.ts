@@ -130,7 +130,7 @@ export function tryPlanBiasGradient(given: BiasGradientRequest): Planned<Plan> {
     : buffers.workspace("partial sums", segments * channels, "f32");
   const stored = segments === 1 ? biasOf(types) : "f32";
   const places = { output, sums };
-  const kernel = channelSumsKernel(shape, mode, buffers.splits(places), types.storage, stored);
+  const kernel = channelSumsKernel(buffers.module(places), shape, types.storage, stored);
   const passes = [pass(kernel, buffers, places)];
   if (segments > 1) {
     const between = { partials: sums, result: bias };

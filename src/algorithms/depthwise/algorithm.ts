@@ -18,7 +18,6 @@ import type { PackShape } from "../../kernels/pack.ts";
 import {
   directFlops,
   FLOAT_DTYPES,
-  operandTensors,
   resultTensor,
   tensorBytes,
 } from "../../problem/conv_problem.ts";
@@ -66,7 +65,6 @@ function planResults(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const { packed: filter, passes: pack } = packsFilter(request)
     ? packedFilter(packShape(request), tensors)
     : { packed: tensor.filter, passes: [] };
-  const [source] = operandTensors(problem.op);
   const result = resultTensor(problem.op);
   const { segments } = shape;
   const elements = resultElements(problem);
@@ -74,11 +72,11 @@ function planResults(request: PlanRequest, mode: SizeMode): Planned<Plan> {
     ? buffers.workspace("partial results", segments * elements, sumOf(types))
     : tensor[result];
   const epilogue = convEpilogue(request);
-  const splits = buffers.splits({ source: tensor[source], filter, result: partials });
-  const kernel = depthwiseKernel(shape, segments > 1 ? NO_STEPS : epilogue, splits);
+  const places = { ...tensor, filter, [result]: partials };
+  const module = buffers.module(places);
+  const kernel = depthwiseKernel(module, shape, segments > 1 ? NO_STEPS : epilogue);
   const multiplications = directFlops(problem) / 2;
-  const places = { ...tensor, filter, bias, [result]: partials };
-  const main = pass(kernel, buffers, places, multiplications);
+  const main = pass(kernel, buffers, { ...places, bias }, multiplications);
   const between = { partials, result: tensor[result], bias };
   const sum = segments === 1
     ? []
@@ -118,7 +116,7 @@ function planGradient(request: PlanRequest, mode: SizeMode): Planned<Plan> {
     : tensor.filter;
   const { input, output } = tensor;
   const places = { input, output, filter: partials };
-  const kernel = depthwiseFilterKernel(shape, buffers.splits(places));
+  const kernel = depthwiseFilterKernel(buffers.module(places), shape);
   const multiplications = directFlops(problem) / 2;
   const passes = [pass(kernel, buffers, places, multiplications)];
   const reduce = (partials: number, splits: number, parts: number, result: number, of: Scalar) =>

@@ -47,13 +47,13 @@ export function planDirect(request: PlanRequest, mode: SizeMode): Planned<Plan> 
     ? buffers.workspace("partial results", splits * elements, sumOf(types))
     : result;
   const storage = tensorScalar(request, operandTensors(problem.op)[0]);
-  const shape = { problem, layout, filterLayout, splits, mode };
+  const shape = { problem, layout, filterLayout, splits };
   const epilogue = convEpilogue(apart ? sumsRequest(request) : request);
   const places = { ...tensor, [which]: partials };
   const kernel = directKernel(
+    buffers.module(places),
     { ...shape, elements: { ...types, storage, result: stored } },
     splits > 1 ? NO_STEPS : epilogue,
-    buffers.splits(places),
   );
   const multiplications = directFlops(problem) / 2;
   const between = { partials, result, bias };

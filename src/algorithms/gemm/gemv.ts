@@ -288,9 +288,9 @@ export function planGemv(request: GemmRequest, shape: GemvShape): Planned<Plan> 
     ? undefined
     : buffers.workspace("partial results", count * elements, sumOf(types));
   const target = partials ?? result;
-  const splits = buffers.splits({ a, b, result: target });
+  const module = buffers.module({ a, b, result: target });
   const ending = partials === undefined ? epilogue : NO_STEPS;
-  const kernel = gemvKernel(shape, mode, types, ending, splits);
+  const kernel = gemvKernel(module, shape, types, ending);
   const multiplications = gemvMultiplications(shape);
   const bound = { ...place, result: target };
   const passes = [pass(kernel, buffers, bound, multiplications)];

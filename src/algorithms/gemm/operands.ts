@@ -311,7 +311,7 @@ export function packOperandPass(
   at: { unpacked: number; packed: number },
 ): Pass {
   const { places, depth, batches, along } = matrix;
-  const [from, to] = [buffers.split(at.unpacked), buffers.split(at.packed)];
+  const module = buffers.module(at);
   const panels = packsPanels(policy);
   const bytes = matrix.bytes ?? (panels ? { depth: 4 * depth, along } : undefined);
   if (bytes !== undefined) {
@@ -323,7 +323,7 @@ export function packOperandPass(
       paddedPlaces: padded.places,
       paddedWords: padded.depth,
     };
-    const kernel = packBytesKernel(shape, buffers.mode, from, to);
+    const kernel = packBytesKernel(module, shape);
     return pass(kernel, buffers, at);
   }
   const shape = {
@@ -340,6 +340,6 @@ export function packOperandPass(
       : { rowStride: 1, channelStride: places }),
     tapStride: 0,
   };
-  const kernel = packStridedKernel(shape, buffers.mode, from, to, storage);
+  const kernel = packStridedKernel(module, shape, storage);
   return pass(kernel, buffers, at);
 }

@@ -202,12 +202,12 @@ export function copyPasses(
   element: Scalar,
 ): Pass[] {
   if (copiedElements(copy) === 0) return [];
-  const { unpacked, packed } = buffers.splits(at);
+  const module = buffers.module(at);
   const kernel = "axis" in copy
-    ? unfoldKernel(copy, buffers.mode, unpacked, packed, element)
+    ? unfoldKernel(module, copy, element)
     : "panel" in copy
-    ? packBytesKernel(copy, buffers.mode, unpacked, packed)
-    : packStridedKernel(copy, buffers.mode, unpacked, packed, element);
+    ? packBytesKernel(module, copy)
+    : packStridedKernel(module, copy, element);
   return [pass(kernel, buffers, at)];
 }
 

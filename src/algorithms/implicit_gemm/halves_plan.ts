@@ -104,10 +104,9 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   ];
   const between = { ...places, partials, result, bias };
   const flagged = splitRestKernel(
+    buffers.module(tensor),
     { problem, layout, filterLayout },
-    mode,
     convEpilogue(asked),
-    buffers.splits(tensor),
   );
   return buffers.plan({
     kernel: canonicalName(main.kernel),
@@ -207,7 +206,7 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
         channels: products / elementCount(problem.filterSize),
       },
     };
-    const kernel = splitWindowsKernel(shape, mode);
+    const kernel = splitWindowsKernel(buffers.module({}), shape);
     return [pass(kernel, buffers, places)];
   }
 

@@ -14,7 +14,6 @@ import {
   type SizedKernel,
   type SizeMode,
   type TensorAccess,
-  type TensorSplit,
 } from "../../kernels/module.ts";
 import { packedElements, type PackShape } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
@@ -74,13 +73,7 @@ interface Transform {
 /** An input as it is written. */
 interface Written {
   readonly elements: number;
-  kernel(
-    mode: SizeMode,
-    first: number,
-    from: TensorSplit,
-    to: TensorSplit,
-    element: Scalar,
-  ): SizedKernel;
+  kernel(module: ModuleBuilder, first: number, element: Scalar): SizedKernel;
   /** How the product reads both its operands. */
   readonly a: Product["a"];
   readonly b: Product["b"];
@@ -108,7 +101,7 @@ export const IM2COL: Transform = {
     const vector = fullVariant(request.variant).vectorLoads ? 4 : 1;
     return {
       elements: matrixElements(matrix),
-      kernel: (...to) => im2colKernel(matrix, ...to),
+      kernel: (module, ...to) => im2colKernel(module, matrix, ...to),
       a: { along: "place", vector: 4, value },
       // The matrix is padded to vectors of four either way.
       b: { along: lies.along, vector: 4, value },
@@ -139,7 +132,7 @@ export const IM2WIN: Transform = {
     const vector = fullVariant(request.variant).vectorLoads ? widest : 1;
     return {
       elements: windowElements(shape),
-      kernel: (...to) => im2winKernel(shape, ...to),
+      kernel: (module, ...to) => im2winKernel(module, shape, ...to),
       a: { along: "place", vector: 4 },
       b: {
         along: "depth",
@@ -295,9 +288,8 @@ export function planTransformed(
   function transformed({ first, images }: Chunk) {
     const written = writtenOf(images);
     if (written.elements === 0) return [];
-    const [from, to] = [buffers.split(tensor.input), buffers.split(buffer)];
     const places = { [transform.bound.input]: tensor.input, [transform.bound.written]: buffer };
-    const kernel = written.kernel(mode, first, from, to, storage);
+    const kernel = written.kernel(buffers.module(places), first, storage);
     return [pass(kernel, buffers, places)];
   }
 

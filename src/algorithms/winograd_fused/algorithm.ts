@@ -145,17 +145,15 @@ function runPasses(
     scalar,
   );
   const filters = { filter: tensor.filter, transformed };
-  const splits = buffers.splits(filters);
   const filterKernel = filterTransformKernel(
+    buffers.module(filters),
     tileName,
     shape,
     filter,
-    mode,
-    splits,
     elements.storage,
   );
   const module = moduleBuilder(mode);
-  const filterAccess = module.tensor("transformed", "read", 4, splits.transformed);
+  const filterAccess = module.tensor("transformed", "read", 4, buffers.split(transformed));
   const wide = loadVector(request, slices, policy);
   const order = wide === 4 && threads <= FEW_THREADS ? "ordered" : "read";
   const image = module.tensor(sourceName, order, wide, buffers.split(source), elements.storage);

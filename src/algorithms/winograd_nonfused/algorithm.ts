@@ -133,7 +133,8 @@ function transformPass(
     },
   };
   const splits = { patches: window.split, matrices: buffers.split(operands[which]) };
-  const kernel = patchTransformKernel(shape, buffers.mode, splits, elements.storage);
+  const module = moduleBuilder(buffers.mode, splits);
+  const kernel = patchTransformKernel(module, shape, elements.storage);
   const places = { patches: window.bindings, matrices: operands[which], marks };
   return kernel.workgroups === 0 ? [] : [pass(kernel, buffers, places)];
 }
@@ -155,11 +156,10 @@ function filterPass(context: Context, which: 0 | 1, layout: ChunkLayout): Pass[]
   };
   const bound = { filter: tensor.filter, transformed: operands[which] };
   const kernel = filterTransformKernel(
+    buffers.module(bound),
     tile.trait,
     shape,
     { rows, columns },
-    buffers.mode,
-    buffers.splits(bound),
     elements.storage,
     tile.stored,
   );
@@ -383,10 +383,9 @@ function planWinograd(request: PlanRequest, mode: SizeMode): Planned<Plan> {
       stored: sum,
       split,
     };
-    const kernel = outputTransformKernel(shape, mode, convEpilogue(request), {
-      matrices: buffers.split(source),
-      result: window.split,
-    }, elements.result);
+    const named = { matrices: buffers.split(source), result: window.split };
+    const module = moduleBuilder(mode, { ...named, ...buffers.splits(places) });
+    const kernel = outputTransformKernel(module, shape, convEpilogue(request), elements.result);
     const bound = { matrices: source, result: window.bindings, bias, ...places };
     return [...summed, pass(kernel, buffers, bound)];
   }

@@ -143,7 +143,7 @@ export function splitArithmetic(
 
 /** What takes products of halves to results, or sums these as they are, and the buffers that it binds; nothing of f32. */
 export function outputSplit(
-  { geometry, tensors: { buffers, tensor }, marks: place, drift: { drift = 0 } }: Context,
+  { geometry, tensors: { tensor }, marks: place, drift: { drift = 0 } }: Context,
   depth: number,
   first: number,
 ): { split: SplitOutput | undefined; places: Readonly<Record<string, number>> } {
@@ -161,7 +161,6 @@ export function outputSplit(
         op,
         data: operands[data].tensor(batch),
         filter: operands[other].tensor(batch),
-        splits: buffers.splits(places),
       },
     },
     places: { marks: place, ...places },

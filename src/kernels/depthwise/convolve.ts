@@ -4,14 +4,7 @@ import { elementsTrait, sumOf } from "../../elements/elements.ts";
 import { typeName } from "../../elements/scalar.ts";
 import { axisSizes } from "../axes.ts";
 import { type EpilogueFactory, epilogueIterations, epilogueTrait } from "../epilogue.ts";
-import {
-  loopIterations,
-  moduleBuilder,
-  type SizedKernel,
-  splitTrait,
-  templateKernel,
-  type TensorSplit,
-} from "../module.ts";
+import { loopIterations, type ModuleBuilder, type SizedKernel, templateKernel } from "../module.ts";
 import { treeSum } from "../sums.ts";
 import {
   coordinateText,
@@ -63,23 +56,21 @@ export function stagedBytes(taps: number, lanes: number, vector: 1 | 4): number 
  * Binds the source (`input`, or `output` in backward-data), `filter`, the result and what the epilogue reads.
  */
 export function depthwiseKernel(
+  module: ModuleBuilder,
   shape: DepthwiseShape,
   epilogue: EpilogueFactory,
-  splits: { source: TensorSplit; filter: TensorSplit; result: TensorSplit },
 ): SizedKernel {
-  const { op, axes, results, lanes, threads, filter, elements, mode, loop, segments, sharing } =
-    shape;
+  const { op, axes, results, lanes, threads, filter, elements, loop, segments, sharing } = shape;
   const width = vectorWidth(shape);
-  const module = moduleBuilder(mode);
   const [sourceName, resultName] = op === "fwd"
     ? ["input", "output"] as const
     : ["output", "input"] as const;
-  const source = module.tensor(sourceName, "read", width, splits.source, elements.storage);
+  const source = module.bind(sourceName, "read", width, elements.storage);
   const filterWidth = filter.vector && !filter.staged ? 4 : 1;
   const wide = resultWidth(shape);
-  const taps = module.tensor("filter", "read", filterWidth, splits.filter, elements.storage);
+  const taps = module.bind("filter", "read", filterWidth, elements.storage);
   const stored = segments > 1 ? sumOf(elements) : elements.result;
-  const result = module.tensor(resultName, "write", wide, splits.result, stored);
+  const result = module.bind(resultName, "write", wide, stored);
   const steps = epilogue(module, wide, (row) => row);
   const text: DepthwiseText = {
     shape,
@@ -101,7 +92,7 @@ export function depthwiseKernel(
   const tileVector = filter.vector ? ` / 4u][i / ${allTaps}u % 4u` : "";
   const shared = sharedSums(shape);
   const name = kernelName(text) + epilogueTrait(steps) +
-    splitTrait(splits.source, splits.filter, splits.result);
+    module.splitTrait();
   const values = {
     results,
     threads,

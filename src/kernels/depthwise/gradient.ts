@@ -14,15 +14,7 @@ import {
   strideSizes,
   vectorWidth,
 } from "./shape.ts";
-import {
-  loopIterations,
-  moduleBuilder,
-  type SizedKernel,
-  type SizeMode,
-  splitTrait,
-  templateKernel,
-  type TensorSplit,
-} from "../module.ts";
+import { loopIterations, type ModuleBuilder, type SizedKernel, templateKernel } from "../module.ts";
 
 /** Backward-filter where few channels meet: places are the output's, its axes lie between the output and the input. */
 export interface DepthwiseFilterShape extends DepthwisePlaces {
@@ -47,7 +39,6 @@ export interface DepthwiseFilterShape extends DepthwisePlaces {
     readonly input: number;
     readonly axes: readonly number[];
   };
-  readonly mode: SizeMode;
   readonly elements: Elements;
 }
 
@@ -102,17 +93,16 @@ export function depthwiseFilterChains(
  * its threads; segments leave partial results where there are several. Binds `input`, `output` and `filter`.
  */
 export function depthwiseFilterKernel(
+  module: ModuleBuilder,
   shape: DepthwiseFilterShape,
-  splits: { input: TensorSplit; output: TensorSplit; filter: TensorSplit },
 ): SizedKernel {
-  const { axes, run, places, lanes, walkers, lanesInner, taps, segments, elements, mode } = shape;
+  const { axes, run, places, lanes, walkers, lanesInner, taps, segments, elements } = shape;
   const { filter, own, group: { inputs, outputs } } = shape;
   const width = vectorWidth(shape);
-  const module = moduleBuilder(mode);
-  const input = module.tensor("input", "read", width, splits.input, elements.storage);
-  const output = module.tensor("output", "read", width, splits.output, elements.storage);
+  const input = module.bind("input", "read", width, elements.storage);
+  const output = module.bind("output", "read", width, elements.storage);
   const stored = segments > 1 ? sumOf(elements) : elements.result;
-  const result = module.tensor("filter", "write", 1, splits.filter, stored);
+  const result = module.bind("filter", "write", 1, stored);
   const { size } = module;
   const sized = axisSizes(module, "axis", axes);
   const others = otherAxes(shape);
@@ -263,7 +253,7 @@ export function depthwiseFilterKernel(
       ? [`own${own.filters}x${own.inputs}${inputBlocks > 1 ? "of" : ""}`]
       : []),
     ...(segments > 1 ? ["split"] : []),
-  ].join("_") + splitTrait(splits.input, splits.output, splits.filter);
+  ].join("_") + module.splitTrait();
   const unitsPerSegment = Math.ceil(units / segments);
   const workgroups = depthwiseFilterBlocks(shape) * segments;
   const values = {

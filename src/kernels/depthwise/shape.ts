@@ -3,7 +3,7 @@ import { product, range } from "../lists.ts";
 import type { Elements } from "../../elements/elements.ts";
 import { type Axis, type axisSizes, gcd } from "../axes.ts";
 import type { EpilogueStep } from "../epilogue.ts";
-import type { ModuleBuilder, SizeMode, TensorAccess } from "../module.ts";
+import type { ModuleBuilder, TensorAccess } from "../module.ts";
 
 /** Strides of a tensor in memory, in vectors. */
 export interface DepthwiseStrides {
@@ -73,7 +73,6 @@ export interface DepthwiseShape extends DepthwisePlaces {
     readonly input: number;
     readonly axes: readonly number[];
   };
-  readonly mode: SizeMode;
   readonly elements: Elements;
 }
 

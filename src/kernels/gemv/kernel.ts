@@ -9,15 +9,7 @@ import {
   epilogueTrait,
 } from "../epilogue.ts";
 import { WORKGROUP_BYTES } from "../kernel.ts";
-import {
-  loopIterations,
-  moduleBuilder,
-  type SizedKernel,
-  type SizeMode,
-  splitTrait,
-  templateKernel,
-  type TensorSplit,
-} from "../module.ts";
+import { loopIterations, type ModuleBuilder, type SizedKernel, templateKernel } from "../module.ts";
 import {
   type GemvOperands,
   gemvValues,
@@ -44,18 +36,16 @@ import {
  * always in the same order. Binds `a`, `b`, `result` and what the epilogue reads.
  */
 export function gemvKernel(
+  module: ModuleBuilder,
   shape: GemvShape,
-  mode: SizeMode,
   elements: Elements,
   epilogue: EpilogueFactory,
-  tensors: { readonly a: TensorSplit; readonly b: TensorSplit; readonly result: TensorSplit },
 ): SizedKernel {
   const { side, vectors, places, depth, batches, splits, word, threads: dealt } = shape;
   const { lanes, groups, each, ahead } = dealt;
   const { block, width } = gemvLoads(shape);
   const { blocks, perSplit } = gemvBlocks(shape);
   const along = shape.matrix === "depth";
-  const module = moduleBuilder(mode);
   const { size } = module;
   const sum = sumOf(elements);
   const threads = lanes * groups;
@@ -66,7 +56,7 @@ export function gemvKernel(
     const isMatrix = (name === "b") === (side === "rows");
     const four = isMatrix && !along ? width : block;
     const stored = elements.storage === "u32" && word === 1 ? "i8" : elements.storage;
-    return module.tensor(name, "read", four, tensors[name], stored, word === 4 ? "u32" : sum);
+    return module.bind(name, "read", four, stored, word === 4 ? "u32" : sum);
   }) as [GemvOperands["matrix"], GemvOperands["vector"]];
   const units = places / width;
   const operands: GemvOperands = {
@@ -107,7 +97,7 @@ export function gemvKernel(
     along ? `along${block}${word === 4 ? "w" : ""}` : `across${width}`
   }_${shape.vector === "depth" ? "along" : "across"}${block}_${groups}x${lanes}_${each}x${ahead}${
     splits > 1 ? "_split" : ""
-  }${epilogueTrait(store.steps)}${splitTrait(tensors.a, tensors.b, tensors.result)}`;
+  }${epilogueTrait(store.steps)}${module.splitTrait()}`;
   const text = {
     vectors,
     along,
@@ -130,7 +120,7 @@ export function gemvKernel(
       `  var ${sumName(place, vector)} = ${zeroOf(sum, sumWidth(shape))};`
     ),
     round: roundText(shape, operands, false),
-    rest: hasWholeRounds(shape, mode) ? "" : roundText(shape, operands, true),
+    rest: hasWholeRounds(shape, module.mode) ? "" : roundText(shape, operands, true),
     stores: lanes > 1 ? [] : values.map((one) => ({
       value: total(one),
       store: store.text(placeOf(`${one[0]}u`), `${one[1]}u`),
@@ -155,7 +145,7 @@ export function gemvKernel(
     // Places of a row follow each other, and those of a column if it is the only one.
     const four = loaded === 4 && (side === "rows" || vectors === 1) ? 4 : 1;
     const stored = part ? sum : elements.result;
-    const result = module.tensor("result", "write", four, tensors.result, stored);
+    const result = module.bind("result", "write", four, stored);
     const steps = epilogue(module, four, (row) => row);
     const base = `group * ${size("result_batch", vectors * places)}${
       part ? ` + split * ${size("result_split", batches * vectors * places)}` : ""

@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { elementsOf } from "../../elements/elements.ts";
 import { NO_STEPS } from "../epilogue.ts";
-import { WHOLE } from "../module.ts";
+import { moduleBuilder, WHOLE } from "../module.ts";
 import { gemvKernel } from "./kernel.ts";
 import {
   gemvBlocks,
@@ -24,10 +24,11 @@ const SHAPE: GemvShape = {
   threads: { lanes: 64, groups: 16, each: 1, ahead: 2 },
 };
 
+const TENSORS = { a: WHOLE, b: WHOLE, result: WHOLE };
+
 function wgsl(shape: Partial<GemvShape>, dtype: "f32" | "f16" | "i8" | "f64" = "f32"): string {
-  const tensors = { a: WHOLE, b: WHOLE, result: WHOLE };
-  return gemvKernel({ ...SHAPE, ...shape }, "constant", elementsOf({ dtype }), NO_STEPS, tensors)
-    .kernel.wgsl;
+  const module = moduleBuilder("constant", TENSORS);
+  return gemvKernel(module, { ...SHAPE, ...shape }, elementsOf({ dtype }), NO_STEPS).kernel.wgsl;
 }
 
 Deno.test("a matrix is loaded by fours where its contiguous side is whole fours", () => {
@@ -74,11 +75,10 @@ Deno.test("sums pass through 16 KiB of workgroup memory at most, or through none
         for (const dtype of ["f32", "f64"] as const) {
           const threads = { lanes, groups: 256 / lanes, each: 2, ahead: 1 };
           const { kernel } = gemvKernel(
+            moduleBuilder("uniform", TENSORS),
             { ...SHAPE, vectors, matrix, threads },
-            "uniform",
             elementsOf({ dtype }),
             NO_STEPS,
-            { a: WHOLE, b: WHOLE, result: WHOLE },
           );
           const { workgroupBytes } = kernel;
           assert.ok(workgroupBytes <= 16_384, `${kernel.name}: ${workgroupBytes}`);

@@ -1,13 +1,6 @@
 import { range } from "../lists.ts";
 import template from "../../../shaders/slice_filter.wgsl" with { type: "text" };
-import {
-  moduleBuilder,
-  type SizedKernel,
-  type SizeMode,
-  splitTrait,
-  templateKernel,
-  type TensorSplit,
-} from "../module.ts";
+import { type ModuleBuilder, type SizedKernel, templateKernel } from "../module.ts";
 import type { Scalar, Stored } from "../../elements/scalar.ts";
 import { digitsText } from "../axes.ts";
 import {
@@ -75,24 +68,16 @@ export function filterDepth(shape: FilterTransformShape): number {
  * channels go through workgroup memory, so that reads and writes both follow memory.
  */
 export function filterTransformKernel(
+  module: ModuleBuilder,
   tile: string,
   shape: FilterTransformShape,
   transform: PatchTransform,
-  mode: SizeMode,
-  splits: { filter: TensorSplit; transformed: TensorSplit },
   element: Scalar,
   stored: Stored = "f32",
 ): SizedKernel {
-  const module = moduleBuilder(mode);
   const { split } = shape;
-  const filter = module.tensor("filter", "read", 1, splits.filter, element);
-  const transformed = module.tensor(
-    "transformed",
-    "write",
-    1,
-    splits.transformed,
-    split ? "u32" : stored,
-  );
+  const filter = module.bind("filter", "read", 1, element);
+  const transformed = module.bind("transformed", "write", 1, split ? "u32" : stored);
   const marks = split && module.atomics("marks");
   const size = (name: string, value: number) => module.size(`filter_${name}`, value);
   const axes = [...shape.outer, ...shape.tiled];
@@ -137,12 +122,9 @@ export function filterTransformKernel(
   const channelsFirst = shape.channelStride <= shape.placeStride;
   const name = `slice_filter_${element === "f32" ? "" : `${element}_`}${tile}${
     shape.rotated ? "_rotated" : ""
-  }${split ? `_halves${split.unitDepth}` : ""}_${outerCount}o${shape.tiled.length}t${
-    splitTrait(
-      splits.filter,
-      splits.transformed,
-    )
-  }${channelsFirst ? "_c" : "_p"}`;
+  }${
+    split ? `_halves${split.unitDepth}` : ""
+  }_${outerCount}o${shape.tiled.length}t${module.splitTrait()}${channelsFirst ? "_c" : "_p"}`;
   const placeTiles = Math.ceil(shape.paddedPlaces / SIDE);
   const channelTiles = Math.ceil(shape.paddedChannels / SIDE);
   const workgroups = shape.groups * filterTaps(shape) * placeTiles * channelTiles;
