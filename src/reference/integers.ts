@@ -30,12 +30,16 @@ export function quantized(
   { dtype, zeroPoint }: QuantizedTo = { dtype: "i8", zeroPoint: 0 },
 ): number {
   const [least, most] = BYTE_RANGE[dtype];
+  // Without the sign of a zero.
+  return Math.max(least, Math.min(most, scaledWhole(sum, scale) + zeroPoint)) + 0;
+}
+
+/** round(f32(sum)·scale), however large. */
+export function scaledWhole(sum: number, scale: number): number {
   const value = Math.fround(Math.fround(sum) * scale);
   const below = Math.floor(value);
   const rest = value - below;
-  const whole = rest > 0.5 || rest === 0.5 && below % 2 !== 0 ? below + 1 : below;
-  // Without the sign of a zero.
-  return Math.max(least, Math.min(most, whole + zeroPoint)) + 0;
+  return rest > 0.5 || rest === 0.5 && below % 2 !== 0 ? below + 1 : below;
 }
 
 /**

@@ -5,6 +5,7 @@ import { computeReference } from "../run/check.ts";
 import { referenceInputs } from "../run/conv_subject.ts";
 import type { HostData, HostOperands, Subject } from "../run/subject.ts";
 import { elementCount } from "../tensor/tensor.ts";
+import { byteHypotheses } from "./byte_hypotheses.ts";
 import { axisNames, convHypotheses } from "./conv_hypotheses.ts";
 import { convCase } from "./conv_variants.ts";
 import { gemmHypotheses, PRODUCT_NAMES } from "./gemm_hypotheses.ts";
@@ -55,7 +56,10 @@ export async function diagnose(failed: FailedResult): Promise<Diagnosis> {
     found.wrong[at]!
   );
   const tried = sampledOutputs(reference, result, Math.min(TRIED.any, room), some);
-  const match = bestMatch(hypothesesOf(subject, operands), tried);
+  const match = bestMatch([
+    ...await byteHypotheses(subject, operands, tried.indices),
+    ...hypothesesOf(subject, operands),
+  ], tried);
   // Roundings are of all outputs.
   const few = found.wrong.length > 0 && found.wrong.length < ROUNDED.share * found.checked;
   const arithmetic = match || few ? undefined : await otherArithmetic(failed);

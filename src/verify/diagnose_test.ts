@@ -3,7 +3,7 @@ import { convProblem } from "../problem/conv_problem.ts";
 import { gemmProblem } from "../problem/gemm_problem.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
-import { fillOperands } from "../run/operands.ts";
+import { fillOperands, fromCanonical } from "../run/operands.ts";
 import type { HostOperands, Subject } from "../run/subject.ts";
 import { bf16round } from "../tensor/rounding.ts";
 import { diagnose, diagnosisText } from "./diagnose.ts";
@@ -189,6 +189,62 @@ Deno.test("a diagnosis names zeros, factors, swaps of the result, and rounded op
   ];
   for (const [result, text] of texts) {
     assert.match(diagnosisText(await diagnosed(subject, operands, result)), text);
+  }
+});
+
+for (const op of ["bwd-data", "bwd-filter"] as const) {
+  Deno.test(`a diagnosis names faults of gradients: ${op}`, async () => {
+    const sizes = { op, batch: 2, inChannels: 6, outChannels: 4 };
+    const of = (more: { paddingBegin: number[]; paddingEnd: number[]; stride?: number }) =>
+      convSubject({
+        problem: convProblem({ ...sizes, inputSize: [7, 6], filterSize: [3, 3], ...more }),
+        ...{ layout: "nhwc", filterLayout: "krsc" },
+      });
+    const subject = of({ paddingBegin: [1, 1], paddingEnd: [1, 1] });
+    const operands = fillOperands(subject, "normal", 1);
+    const computed = async (other: Subject, inputs: HostOperands) =>
+      fromCanonical(other, (await other.reference(inputs, {})).values) as Float32Array<ArrayBuffer>;
+    const shifted = of({ paddingBegin: [2, 1], paddingEnd: [0, 1] });
+    const rows = await diagnosed(subject, operands, await computed(shifted, operands));
+    assert.match(rows.match?.name ?? "no match", /^padding one more in front .*, along rows$/);
+    const last = await computed(subject, operands);
+    const [first] = op === "bwd-data" ? [7 * 6 * 6] : [4 * 9 * 6 / 4];
+    const repeated = last.map((_, i) => last[i % first!]!);
+    const again = await diagnosed(subject, operands, repeated);
+    assert.match(
+      again.match?.name ?? "no match",
+      /^(image|output channel) 0 in place of every one$/,
+    );
+  });
+}
+
+Deno.test("a diagnosis names what becomes of sums that are scaled to bytes", async () => {
+  const subject = convSubject({
+    problem: convProblem({
+      ...{ batch: 1, inChannels: 8, outChannels: 8, inputSize: [7, 7], filterSize: [3, 3] },
+    }),
+    ...{ layout: "nhwc", filterLayout: "krsc", dtype: "i8", outDtype: "i8" },
+    epilogue: { bias: false, activation: "none", scale: 0.002, zeroPoint: 5 },
+  });
+  const operands = fillOperands(subject, "int8", 1);
+  const { values } = await subject.linear!.reference(operands, {});
+  const lying = (of: (value: number) => number) =>
+    Int8Array.from(values, (_, i) => of(values[i % 8 * 25 + Math.floor(i / 8)]! * 0.002));
+  const faults: readonly [(value: number) => number, RegExp][] = [
+    [(value) => Math.round(value) + 5, /wrapped around/],
+    [
+      (value) => Math.max(-128, Math.min(127, Math.trunc(value) + 5)),
+      /cut off in place of rounded/,
+    ],
+    [(value) => Math.max(-128, Math.min(127, Math.round(value))), /zero point left out/],
+  ];
+  for (const [of, name] of faults) {
+    const result = lying(of);
+    const options = { arithmetic: "i8" };
+    const verified = await verifySubject(subject, operands, result, options);
+    assert.equal(verified.verdict, "fail");
+    const { match } = await diagnose({ subject, operands, result, verified, ...options });
+    assert.match(match?.name ?? "no match", name);
   }
 });
 
