@@ -7,6 +7,7 @@ import { convSubject } from "../run/conv_subject.ts";
 import { timeline } from "../run/timeline.ts";
 import { inputFiles, openConv, operandFlags } from "./conv_files.ts";
 import { convOptions } from "./conv_options.ts";
+import { convManifest } from "./conv_manifest.ts";
 import { convFiles, filesOfPattern } from "./conv_many.ts";
 import { computeConv } from "./conv_stream.ts";
 import { commandWrites } from "./failure.ts";
@@ -31,6 +32,13 @@ export function convCommand() {
       refuseWords("Cannot convolve", command.args, operandFlags(options.op));
       if (options.device === "cpu") refuseOnCpu("Cannot convolve", command);
       refuseLossScale("Cannot convolve", options.lossScale, [options.op]);
+      if (options.manifest !== undefined) {
+        const { input, filter, gradOutput, bias, problem, output } = options;
+        refuseOptions("Cannot convolve: --manifest names the files", {
+          ...{ input, filter, "grad-output": gradOutput, bias, problem, output },
+        });
+        return await convManifest(options.manifest, options);
+      }
       const many = await filesOfPattern(options);
       if (many !== undefined) {
         refuseOptions("Cannot convolve many files", { timings: options.timings });

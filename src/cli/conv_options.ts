@@ -49,6 +49,7 @@ export function convOptions() {
     .option("--timings", TIMINGS_HELP)
     .optionsGroup(GROUPS.files)
     .option("--force", FORCE_HELP)
+    .option("--manifest <file>", "compute every layer that wgconv layers --dump wrote")
     .option("--chunk <images>", CHUNK_HELP, wholeNumber(1))
     .option("--resume", "with a pattern of many files: skip those that have a result")
     .optionsGroup(GROUPS.device)

@@ -1,8 +1,16 @@
 /** The manifest of a model's tensors, as `wgconv layers --dump` writes it. */
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import * as v from "valibot";
-import { InputSyntaxError } from "../errors.ts";
+import { InputSyntaxError, InputTypeError } from "../errors.ts";
+import { openNpy, type TensorSource } from "../npy/mod.ts";
+import { broadcastSource } from "../npy/views.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
+import { gemmProblem } from "../problem/gemm_problem.ts";
+import { parseGemm } from "../problem/gemm_suite.ts";
 import { readText } from "../read_text.ts";
+import { convSubject } from "../run/conv_subject.ts";
+import { gemmSubject } from "../run/gemm_subject.ts";
+import type { Subject } from "../run/subject.ts";
 
 const LAYER = v.object({
   name: v.string(),
@@ -54,4 +62,60 @@ export function readManifest(path: string): { manifest: DumpManifest; folder: st
     throw refuse(at === null ? message : `${at}: ${message}`);
   }
   return { manifest: parsed.output, folder: dirname(path) };
+}
+
+/** A layer's tensors, opened. */
+export interface OpenedLayer extends Disposable {
+  readonly subject: Subject;
+  readonly files: Readonly<Record<string, TensorSource>>;
+  /** What the runtime computed. */
+  readonly result: TensorSource;
+}
+
+/**
+ * Opens a layer's archive.
+ *
+ * @param dtype In which the layer is computed.
+ * @throws {TypeError} where a tensor has another shape than the layer says. {Deno.errors.NotFound} and kin.
+ */
+export async function openLayer(
+  layer: DumpedLayer,
+  folder: string,
+  dtype: "f32" | "f16",
+  doing: string,
+): Promise<OpenedLayer> {
+  const subject = subjectOf(layer, dtype);
+  using opened = new DisposableStack();
+  const open = async (part: string, expected: readonly number[]) => {
+    const file = opened.use(await openNpy(`${join(folder, layer.file)}:${part}`));
+    if (file.shape.join() === expected.join()) return file;
+    // A product's C is stored as the model has it.
+    if (part === "c") return broadcastSource(file, expected);
+    throw new InputTypeError(
+      `${doing}: ${file.path} has shape [${file.shape.join(", ")}], expected [${
+        expected.join(", ")
+      }]`,
+    );
+  };
+  const files: Record<string, TensorSource> = {};
+  for (const { role, shape } of subject.operands) files[role] = await open(role, shape);
+  const result = await open("result", subject.result.shape);
+  const kept = opened.move();
+  return { subject, files, result, [Symbol.dispose]: () => kept.dispose() };
+}
+
+function subjectOf(
+  { op, problem, alpha = 1, beta = 0, bias = false, name }: DumpedLayer,
+  dtype: "f32" | "f16",
+): Subject {
+  if (op === "gemm") {
+    return gemmSubject(gemmProblem({ ...parseGemm(problem), alpha, beta, name }), { dtype });
+  }
+  return convSubject({
+    problem: { ...parseDescriptor(problem, op), name },
+    layout: "nchw",
+    filterLayout: "kcrs",
+    dtype,
+    epilogue: { bias, activation: "none" },
+  });
 }

@@ -47,6 +47,12 @@ Deno.test("a runtime's layers are written and pass; one that is wrong is named, 
     assert.equal(right.code, 0, right.stdout + right.stderr);
     assert.match(right.stdout, /^pass: layer 1 of 5, a: f32/);
     assert.match(right.stdout, /\n5 of 5 layers of net\.onnx by onnxruntime \S+ cpu pass\n$/);
+    const own = await wgconvHere(["conv", "--manifest", `${dump}/manifest.json`, "--json"]);
+    assert.equal(own.code, 0, own.stderr);
+    const records = own.stdout.trim().split("\n").map((line) => JSON.parse(line));
+    assert.deepEqual(records.map(({ op, verdict }) => [op, verdict].join(" ")), [
+      ...["fwd pass", "fwd pass", "bwd-data pass", "gemm pass", "gemm pass"],
+    ]);
     const wrong = `${dump}/002_deep-groups.npz:result`;
     const result = await readNpy(wrong);
     (result.data as Float32Array)[17]! *= 1.01;
@@ -65,6 +71,7 @@ Deno.test("a runtime's layers are written and pass; one that is wrong is named, 
       ],
       [["verify", "--manifest", x], /it is no manifest of wgconv layers --dump|no text/],
       [["verify", "--manifest", `${dump}/manifest.json`, "--output", x], /--output must go$/],
+      [["conv", "--manifest", `${dump}/manifest.json`, "--input", x], /--input must go$/],
     ];
     for (const [words, message] of cases) {
       const { code, stderr } = await wgconvHere(words);
