@@ -1,8 +1,6 @@
 import { collectsAhead } from "../kernels/loop/matrix_tile.ts";
 import { mainLoopWorkgroups, stepIterations, variantPolicy } from "../kernels/main_loop.ts";
-import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
-import type { SizeMode } from "../kernels/module.ts";
 import { TILE_POLICIES, type TilePolicy } from "../kernels/policy.ts";
 import { stepsPerSplit, unitSchedule } from "../kernels/tile_scheduler.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
@@ -10,10 +8,9 @@ import { deviceOf } from "./device/h200.ts";
 import type { DeviceModel } from "./device/model.ts";
 import { isSmallCpu, loopCost, residentTiles } from "./loop_cost.ts";
 import { MOST_ITERATIONS } from "./passes.ts";
-import type { DeviceLimits } from "./plan.ts";
 import type { Product } from "./product.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
-import type { Balance } from "./request.ts";
+import type { Balance, PlanRequest } from "./request.ts";
 import { tileCandidates, type TileRequest } from "./tile_candidates.ts";
 
 export interface Cut {
@@ -89,22 +86,13 @@ const CLEARLY_LESS = 0.99;
  */
 const WORTH_MORE_SPLITS = 0.02;
 
-/** How a product may be cut, beside what it is. */
-interface CutLimits {
-  readonly limits: DeviceLimits;
-  readonly device: DeviceModel;
-  readonly candidates?: readonly TilePolicy[];
-  /** The user's number of splits, taken as it is up to what the problem and the workspace allow. */
-  readonly splits?: number | undefined;
-  readonly balance?: Balance | undefined;
-  readonly maxWorkspaceBytes?: number | undefined;
-  readonly variant?: MainLoopVariant | undefined;
-  /** Where kernels have their sizes: those in their text know how many steps there are. */
-  readonly sizes?: SizeMode | undefined;
-}
+/** What a request says of cutting. */
+export type CutRequest =
+  & TileRequest
+  & Pick<PlanRequest, "splits" | "balance" | "sizes" | "maxWorkspaceBytes">;
 
 /** Most steps of one loop. */
-function mostSteps(policy: TilePolicy, { variant }: CutLimits): number {
+function mostSteps(policy: TilePolicy, { variant }: CutRequest): number {
   return Math.floor(MOST_STEP_ITERATIONS / (1 + stepIterations(policy, variant)));
 }
 
@@ -113,9 +101,14 @@ function mostSteps(policy: TilePolicy, { variant }: CutLimits): number {
  * what split depth writes and reads again. A balance that the product is too small for is none, and where
  * no policy's tiles make a whole wave and more, stream-K is what is cheapest without it. Undefined where no policy is a candidate.
  */
-export function chooseCut(product: Product, asked: CutLimits): Cut | undefined {
-  const { device, splits, balance = "auto" } = asked;
-  const candidates = roomyPolicies(product, asked);
+export function chooseCut(
+  product: Product,
+  asked: CutRequest,
+  candidates: readonly TilePolicy[] = TILE_POLICIES,
+): Cut | undefined {
+  const { splits, balance = "auto" } = asked;
+  const device = deviceOf(asked);
+  const roomy = roomyPolicies(product, candidates, asked);
   const cheapest = (cuts: Iterable<Cut>, suits: (cut: Cut) => boolean = () => true) => {
     let best: Cut | undefined;
     for (const cut of cuts) {
@@ -126,7 +119,7 @@ export function chooseCut(product: Product, asked: CutLimits): Cut | undefined {
   const short = ({ policy, splits }: Cut) =>
     Math.ceil(product.steps(policy) / splits) <= mostSteps(policy, asked);
   const each = function* (cutsOf: typeof evenCuts) {
-    for (const policy of candidates) yield* cutsOf(product, policy, asked);
+    for (const policy of roomy) yield* cutsOf(product, policy, asked);
   };
   // Loops that are too long are cut short: forced splits go with a policy of fewer steps, if there is one.
   const even = (device.software ? cheapest(each(evenCuts), short) : undefined) ??
@@ -167,7 +160,7 @@ function fewestSplits(
 }
 
 /** Every number of splits for all tiles alike. */
-function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Generator<Cut> {
+function* evenCuts(product: Product, policy: TilePolicy, asked: CutRequest): Generator<Cut> {
   const steps = product.steps(policy);
   const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, policy);
   const row = product.b.tapRing?.row?.steps;
@@ -178,10 +171,11 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
   const forced = asked.splits === undefined
     ? asked.balance === "none" ? least : undefined
     : Math.min(most, asked.splits);
-  const loopOf = loopCost(asked.device, product, policy);
+  const device = deviceOf(asked);
+  const loopOf = loopCost(device, product, policy);
   const filling = Array.from(
-    { length: residentTiles(asked.device, policy, product) },
-    (_, i) => Math.floor((i + 1) * asked.device.multiprocessors / tiles),
+    { length: residentTiles(device, policy, product) },
+    (_, i) => Math.floor((i + 1) * device.multiprocessors / tiles),
   );
   for (const splits of splitsBetween(forced ?? least, forced ?? most, filling)) {
     // A split without steps would be pure waste.
@@ -196,7 +190,7 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
       loopOf([{ workgroups: tiles * splits, steps: multiplied }]);
     const reduce = splits === 1 && !product.finishedApart
       ? 0
-      : reduceCost(asked.device, splits, product.elements);
+      : reduceCost(device, splits, product.elements);
     yield { policy, splits, cost: loop + reduce + packingCost(product, policy) };
   }
 }
@@ -205,8 +199,8 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
  * Stream-K: as many tiles as make whole waves keep their whole depth, and those that are left are split so that they fill
  * waves too, in the same dispatch. With one wave less the depth has fewer splits, each of more steps.
  */
-function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): Generator<Cut> {
-  const { device } = asked;
+function* streamedCuts(product: Product, policy: TilePolicy, asked: CutRequest): Generator<Cut> {
+  const device = deviceOf(asked);
   const steps = product.steps(policy);
   if (steps > mostSteps(policy, asked)) return;
   const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, policy);
@@ -265,7 +259,8 @@ function packingCost({ a, b }: Product, policy: TilePolicy): number {
 /** The candidates whose workspace has room; where none has, those that take least. */
 function roomyPolicies(
   product: Product,
-  { candidates = TILE_POLICIES, maxWorkspaceBytes = Infinity }: CutLimits,
+  candidates: readonly TilePolicy[],
+  { maxWorkspaceBytes = Infinity }: CutRequest,
 ): readonly TilePolicy[] {
   const bytes = (policy: TilePolicy) => product.workspaceBytes?.(policy) ?? 0;
   const allowed = Math.max(maxWorkspaceBytes, Math.min(...candidates.map(bytes)));
@@ -276,7 +271,7 @@ function roomyPolicies(
 function mostSplits(
   product: Product,
   policy: TilePolicy,
-  { limits, maxWorkspaceBytes = Infinity }: CutLimits,
+  { limits, maxWorkspaceBytes = Infinity }: CutRequest,
   elements: number,
 ): number {
   const { partialBytes = 4, workspaceBytes } = product;
@@ -327,34 +322,17 @@ export function refuseBalance(
     : undefined;
 }
 
-/** What a request says of cutting. */
-export interface CutRequest extends TileRequest {
-  readonly splits?: number;
-  readonly balance?: Balance;
-  readonly sizes?: SizeMode;
-  /** Most bytes of workspace; partial results must fit in. */
-  readonly maxWorkspaceBytes?: number;
-}
-
 /**
  * The user's policy and splits, or the cheapest that the device can run. Refused if the policy is unknown or does not fit
  * the device, or splits contradict the balance.
  */
-export function cutProduct(
-  request: CutRequest,
-  product: Product,
-): Planned<Cut> {
+export function cutProduct(request: CutRequest, product: Product): Planned<Cut> {
   const candidates = tileCandidates(request, product);
   if (isRefusal(candidates)) return candidates;
   const refused = refuseBalance(request);
   if (refused !== undefined) return refused;
-  const { limits, splits, balance, maxWorkspaceBytes, variant, sizes } = request;
-  const asked = {
-    ...{ limits, splits, balance, maxWorkspaceBytes, variant, sizes },
-    device: deviceOf(request),
-  };
-  const cut = chooseCut(product, { ...asked, candidates });
+  const cut = chooseCut(product, request, candidates);
   if (cut === undefined) return refusal("limit", "no tile policy fits the device");
-  const policy = variantPolicy(cut.policy, variant);
-  return policy === cut.policy ? cut : chooseCut(product, { ...asked, candidates: [policy] })!;
+  const policy = variantPolicy(cut.policy, request.variant);
+  return policy === cut.policy ? cut : chooseCut(product, request, [policy])!;
 }

@@ -49,12 +49,8 @@ Deno.test("stream-K runs whole waves whole, and gives every other tile splits th
     ] as const
   ) {
     const tiles = Math.ceil(rows / 64) * Math.ceil(columns / 128) * batches;
-    const cut = chooseCut(product(rows, columns, steps, batches), {
-      limits,
-      device: H200,
-      candidates: [wide],
-      balance: "stream-k",
-    })!;
+    const asked = { limits, balance: "stream-k" } as const;
+    const cut = chooseCut(product(rows, columns, steps, batches), asked, [wide])!;
     const { head, splits } = cut;
     // Fewer than a wave are cut as without it.
     assert.equal(head === undefined, tiles <= slots);
@@ -241,12 +237,9 @@ Deno.test("filling and storing take a tile as long as so many more steps, on sma
   const { fill, store } = H200.costs;
   for (const [device, ends] of [[H200, fill + store / depth], [softwareDevice(4), 2]] as const) {
     const cost = (steps: number) =>
-      chooseCut(product(256, 512, steps), {
-        limits,
-        device,
-        candidates: [findPolicy("wide")!],
-        balance: "none",
-      })!.cost;
+      chooseCut(product(256, 512, steps), { limits, device, balance: "none" }, [
+        findPolicy("wide")!,
+      ])!.cost;
     for (const steps of [2, 10, 100]) {
       const share = cost(steps) / cost(1);
       const wanted = (steps + ends) / (1 + ends);

@@ -1,5 +1,5 @@
 /** What products and convolutions of f32 in halves have in common. */
-import { allowsUnits, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import { allowsUnits } from "../kernels/main_loop_variant.ts";
 import { isMatrixPolicyName } from "../kernels/matrix_policies.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
 import { MOST_SPLIT_DEPTH } from "../kernels/split_rescale.ts";
@@ -7,12 +7,11 @@ import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { splitDrift } from "../problem/split_drift.ts";
 import { type Cut, cutArithmetic } from "./cut.ts";
 import { deviceOf } from "./device/h200.ts";
-import type { DeviceModel } from "./device/model.ts";
 import { refuseBindings } from "./passes.ts";
 import type { Plan } from "./plan.ts";
 import { productUnit } from "./product.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
-import type { MathChoice, PlanRequest } from "./request.ts";
+import type { PlanRequest } from "./request.ts";
 
 /** Products of a sum from which on `auto` weighs halves at all. */
 export const LEAST_SPLIT_DEPTH = 32;
@@ -53,13 +52,8 @@ interface SplitChoice {
 
 /** How f32 is multiplied: as is asked for, or what takes less time where the device's model says that halves may be taken at all. */
 export function chooseSplit(
-  request: {
+  request: Pick<PlanRequest, "math" | "policy" | "exact" | "variant" | "device"> & {
     readonly dtype: string;
-    readonly math?: MathChoice | undefined;
-    readonly policy?: string | undefined;
-    readonly exact?: boolean | undefined;
-    readonly variant?: MainLoopVariant | undefined;
-    readonly device?: DeviceModel;
   },
   { products, hasUnit, least = 0, clearly, time }: SplitChoice,
 ): Planned<"f16x3" | "f32"> {

@@ -23,10 +23,11 @@ import {
 import { fitsPart } from "../kernels/tile_scheduler.ts";
 import { suggestion } from "../problem/closest.ts";
 import { deviceOf } from "./device/h200.ts";
-import { type DeviceModel, weighsPolicy } from "./device/model.ts";
+import { weighsPolicy } from "./device/model.ts";
 import type { DeviceLimits } from "./plan.ts";
 import type { Product, TileAccess } from "./product.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
+import type { PlanRequest } from "./request.ts";
 
 /** Whether a device can run the main loop with this policy, these tile loaders and the variant's buffers. */
 export function policyFits(
@@ -81,13 +82,7 @@ function sumsRows(policy: TilePolicy, { matrix, b: { tapRing } }: Product): bool
 }
 
 /** What a request says of tiles. */
-export interface TileRequest {
-  /** One of the policies' names, or the sizes of one. */
-  readonly policy?: string;
-  readonly limits: DeviceLimits;
-  readonly variant?: MainLoopVariant;
-  readonly device?: DeviceModel;
-}
+export type TileRequest = Pick<PlanRequest, "policy" | "limits" | "variant" | "device">;
 
 /** The policy that is asked for, or all that the device can run and are worth weighing. Refused if what is asked for is none, or does not fit. */
 export function tileCandidates(

@@ -6,21 +6,15 @@ import {
 } from "../../kernels/channel_sums.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
-import type { SizeMode } from "../../kernels/module.ts";
-import {
-  type ConvProblem,
-  convProblem,
-  FLOAT_DTYPES,
-  tensorShape,
-} from "../../problem/conv_problem.ts";
-import { type Layout, LAYOUTS } from "../../tensor/layout.ts";
+import { convProblem, FLOAT_DTYPES, tensorShape } from "../../problem/conv_problem.ts";
+import { LAYOUTS } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { deviceOf } from "../device/h200.ts";
 import { type DeviceModel, moveTime, passTime } from "../device/model.ts";
 import { pass, reducePass, runnable } from "../passes.ts";
-import type { DeviceLimits, Plan } from "../plan.ts";
+import type { Plan } from "../plan.ts";
 import { expectPlanned, type Planned, refusal } from "../refusal.ts";
-import { expectRequest } from "../request.ts";
+import { expectRequest, type PlanRequest } from "../request.ts";
 import { BufferList, flatRow } from "../tensors.ts";
 
 /** Workgroups that a multiprocessor should have, to hide its loads. */
@@ -39,22 +33,13 @@ function predictedMs({ list }: BufferList, device: DeviceModel): number {
   return (read + passTime(0, moveTime(2 * partials.bytes, stream), device)) / 1000;
 }
 
-/** All that planning a bias' gradient needs to know. */
-export interface BiasGradientRequest {
-  /** Sizes; the operation does not matter. */
-  readonly problem: ConvProblem;
+/** All that planning a bias' gradient needs to know; the problem's operation does not matter. */
+export interface BiasGradientRequest
+  extends Pick<PlanRequest, "problem" | "layout" | "limits" | "device" | "sizes"> {
   /** Of the output's gradient. */
   readonly dtype: "f32" | "f16";
   /** Of the bias' gradient; the output's where absent. */
   readonly outDtype?: "f32" | "f16";
-  /** Of the output's gradient. */
-  readonly layout: Layout;
-  /** The device's. */
-  readonly limits: DeviceLimits;
-  /** What the device is and reaches; an NVIDIA H200 where absent. */
-  readonly device?: DeviceModel;
-  /** `uniform` keeps sizes out of the WGSL, so that one pipeline serves many problems (tests). */
-  readonly sizes?: SizeMode;
 }
 
 /** The output's gradient as [outer][channels][inner]. */

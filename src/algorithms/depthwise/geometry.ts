@@ -88,6 +88,27 @@ export function depthwiseAxes(
   return threeOf(spatialAxes(problem, direction, [0, 0, ...strides]), UNIT);
 }
 
+/** What kernels of all operations have in common. A kernel without runs has them along a fourth axis, of one place. */
+export function depthwiseWalk(request: PlanRequest, three: readonly Axis[], run: number) {
+  const none = run === 3;
+  const axes = none ? [...three, UNIT] : three;
+  return {
+    axes,
+    along: axes[run]!,
+    /** Strides along these axes, of three. */
+    widen: (strides: readonly number[]) => none ? [...strides, 0] : strides,
+    walked: {
+      axes,
+      run,
+      images: request.problem.batch,
+      group: groupOf(request),
+      order: [...(run === 2 ? [1, 2, 0] : [2, 1, 0]), ...(none ? [3] : [])],
+      imagesFirst: request.layout === "chwn",
+      elements: elementsOf(request),
+    },
+  };
+}
+
 /** How many threads of a workgroup take neighbouring channels: what leaves the fewest idle. */
 function channelLanes(vectors: number, most: number): number {
   if (vectors <= most) return Math.max(1, vectors);
@@ -281,23 +302,20 @@ export function depthwiseFilterShape(
   request: PlanRequest,
   mode: SizeMode,
 ): { readonly shape: DepthwiseFilterShape; readonly grouped: number } {
-  const { problem, layout } = request;
+  const { problem } = request;
   const { vector, width } = depthwiseVector(request);
   const input = depthwiseStrides(request, "input", width);
   const output = depthwiseStrides(request, "output", width);
   const three = depthwiseAxes(problem, input);
   const run = runAxis(request, three);
-  const none = run === 3;
-  const axes = none ? [...three, UNIT] : three;
-  const along = axes[run]!;
+  const { axes, along, widen, walked: walk } = depthwiseWalk(request, three, run);
   const otherTaps = axes.reduce((all, { taps }, d) => d === run ? all : all * taps, 1);
   const [channel, inputStride, ...strides] = stridesOf(request, "filter");
-  const widen = (own: readonly number[]) => none ? [...own, 0] : own;
   const most = isSoftware(request) ? SUMS.software : width === 4 ? SUMS.vectors : SUMS.single;
   const { taps, own } = filterSums(request, along, otherTaps, most);
   const perPlace = { ...along, taps: taps.run * taps.others };
   const places = runLength(along.places, mostResults(request, perPlace, run), 1);
-  const walked = { axes, run, places, images: problem.batch, vector };
+  const walked = { ...walk, places, vector };
   const units = depthwiseUnits(walked);
   const channels = filterChannels(request);
   const vectors = channels / (vector === "channels" ? 4 : 1) / (own.filters * own.inputs);
@@ -306,16 +324,12 @@ export function depthwiseFilterShape(
     ...walked,
     ...threads,
     channels,
-    group: groupOf(request),
-    order: [...(run === 2 ? [1, 2, 0] : [2, 1, 0]), ...(none ? [3] : [])],
-    imagesFirst: layout === "chwn",
     taps,
     own,
     input: { ...input, axes: widen(input.axes) },
     output: { ...output, axes: widen(output.axes) },
     filter: { channel: channel!, input: inputStride!, axes: widen(threeOf(strides, 0)) },
     mode,
-    elements: elementsOf(request),
   };
   const segments = request.splits ??
     segmentsFor(request, units / threads.walkers, depthwiseFilterBlocks(shape));

@@ -1,4 +1,3 @@
-import { elementsOf } from "../../elements/elements.ts";
 import { stagedBytes } from "../../kernels/depthwise/convolve.ts";
 import {
   type DepthwiseLoop,
@@ -20,6 +19,7 @@ import {
   depthwiseAxes,
   depthwiseStrides,
   depthwiseVector,
+  depthwiseWalk,
   filterBytes,
   lanesOf,
   loadsFours,
@@ -32,7 +32,6 @@ import {
   THREADS,
   threadsOf,
   threeOf,
-  UNIT,
 } from "./geometry.ts";
 
 /**
@@ -85,9 +84,7 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
   const dense = op === "fwd" || three[2]!.stride === 1;
   const apart = layout === "nchw" && alongRow === 2 && dense;
   const run = apart && many > MOST_OWN.run ? 3 : alongRow;
-  // A kernel without runs has them along an axis of one place.
-  const axes = run === 3 ? [...three, UNIT] : three;
-  const along = axes[run]!;
+  const { axes, along, widen, walked } = depthwiseWalk(request, three, run);
   const unit = op === "bwd-data" ? along.stride : 1;
   const channels = op === "fwd" ? problem.outChannels : problem.inChannels;
   const lanes = lanesOf(request, channels);
@@ -126,25 +123,19 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
     results = unit * Math.ceil(results / unit / 2);
   }
   const shape = {
+    ...walked,
     op,
-    axes,
-    images: problem.batch,
     channels,
-    group,
     vector,
     lanes: ownLanes,
     threads: threadsOf(ownLanes, sharing),
     sharing,
-    run,
     results,
     own,
-    order: [...(run === 2 ? [1, 2, 0] : [2, 1, 0]), ...(run === 3 ? [3] : [])],
-    imagesFirst: layout === "chwn",
     source,
-    result: run === 3 ? { ...result, axes: [...result.axes, 0] } : result,
-    filter: run === 3 ? { ...filter, axes: [...filter.axes, 0] } : filter,
+    result: { ...result, axes: widen(result.axes) },
+    filter: { ...filter, axes: widen(filter.axes) },
     mode,
-    elements: elementsOf(request),
   } as const;
   const loop = loopOf(shape, kind);
   const looped = { ...shape, loop };

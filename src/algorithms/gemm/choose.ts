@@ -90,30 +90,24 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
   const device = deviceOf(request);
   const types = elementsOf(request);
   const { a, b } = operandShapes(request.problem, types);
-  const valueBytes = scalarBytes(types.storage);
   const matrix = gemmUnit(request);
   const depth = storedDepth(k, types, matrix);
-  const tile = (
-    shape: OperandShape,
-    side: "rows" | "columns",
-    other: number,
-  ): Product["a"] =>
-    matrix?.split ? inHalves(shape) : ({
+  const tile = (shape: OperandShape, side: "rows" | "columns"): Product["a"] => {
+    if (matrix?.split) {
+      const packing = () => splittingCost(device, shape);
+      return { along: "place", vector: 4, value: HALVES.tile, packing };
+    }
+    return {
       ...shape,
       value: types.tile,
       steps: loadSteps(shape),
-      packing: (policy: TilePolicy) =>
-        packingPays(device, request.limits, valueBytes, shape, policy, side, other)
+      packing: (policy) =>
+        packingPays(request, types, shape, policy, side)
           ? packingCost(device, shape, policy)
           : undefined,
-      packedAlong: (policy: TilePolicy) => packsPanels(policy) ? "depth" : "place",
-    });
-  const inHalves = (shape: OperandShape) => ({
-    along: "place",
-    vector: 4,
-    value: HALVES.tile,
-    packing: () => splittingCost(device, shape),
-  } as const);
+      packedAlong: (policy) => packsPanels(policy) ? "depth" : "place",
+    };
+  };
   return cutProduct(request, {
     rows: m,
     columns: n,
@@ -125,8 +119,8 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
     // Without a micro kernel the tiles are not the policy's.
     streams: fullVariant(request.variant).microKernel && batch * m * n > 0 && !matrix?.split,
     matrix,
-    a: tile(a, "rows", n),
-    b: tile(b, "columns", m),
+    a: tile(a, "rows"),
+    b: tile(b, "columns"),
   });
 }
 
@@ -149,9 +143,7 @@ const CLEARLY_LESS = 0.9;
  * How a product is multiplied: what was asked for, or what takes less time where the device's model says that halves may be
  * taken at all. Products of nothing are in f32.
  */
-function chooseMath(
-  request: GemmRequest,
-): Planned<Exclude<MathChoice, "auto">> {
+function chooseMath(request: GemmRequest): Planned<Exclude<MathChoice, "auto">> {
   const { problem: { m, n, k, batch }, dtype, math = "auto" } = request;
   if (math === "f32" && dtype !== "f32") {
     return refusal("problem", `math f32 is of f32 operands, the dtype is ${dtype}`);
@@ -172,16 +164,10 @@ function chooseMath(
   });
 }
 
-/** What multiplies a product. */
-interface GemmChoice {
-  /** How the main loop does. */
-  readonly math: Exclude<MathChoice, "auto">;
-  /** A matrix times vectors in its place. */
-  readonly gemv?: Gemv;
-}
-
-/** What multiplies a product: what was asked for, else what should take less. */
-export function chooseGemm(request: GemmRequest): Planned<GemmChoice> {
+/** What multiplies a product, the main loop or a matrix times vectors in its place: what was asked for, else what should take less. */
+export function chooseGemm(
+  request: GemmRequest,
+): Planned<{ math: Exclude<MathChoice, "auto">; gemv: Gemv | undefined }> {
   const math = chooseMath(request);
   if (isRefusal(math)) return math;
   const gemv = chooseGemv(request, () => {
@@ -189,6 +175,5 @@ export function chooseGemm(request: GemmRequest): Planned<GemmChoice> {
     const cut = cutGemm(asked);
     return isRefusal(cut) ? Infinity : mainLoopTime(asked, cut);
   });
-  if (isRefusal(gemv)) return gemv;
-  return { math, ...(gemv && { gemv }) };
+  return isRefusal(gemv) ? gemv : { math, gemv };
 }

@@ -1,4 +1,5 @@
 import { depthOfValue, type Elements, sumOf } from "../../elements/elements.ts";
+import { scalarBytes } from "../../elements/scalar.ts";
 import {
   activationStep,
   addTensorStep,
@@ -7,8 +8,7 @@ import {
   scaleStep,
 } from "../../kernels/epilogue.ts";
 import { matrixVector } from "../../kernels/loaders/matrix.ts";
-import type { MainLoopVariant } from "../../kernels/main_loop_variant.ts";
-import { type MatrixUnits, type UnitChain, unitDepth } from "../../kernels/matrix_units.ts";
+import { type UnitChain, unitDepth } from "../../kernels/matrix_units.ts";
 import type { ModuleBuilder, SizeMode } from "../../kernels/module.ts";
 import type { OutputMap } from "../../kernels/output.ts";
 import { packBytesKernel, packStridedKernel } from "../../kernels/pack.ts";
@@ -26,16 +26,29 @@ import {
   type GemmTensor,
 } from "../../problem/gemm_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
+import { deviceOf } from "../device/h200.ts";
 import { type DeviceModel, policyShare } from "../device/model.ts";
 import { ceilTo } from "../geometry.ts";
 import { depthShare } from "../loop_cost.ts";
 import { pass } from "../passes.ts";
 import type { DeviceLimits, Pass } from "../plan.ts";
-import type { Balance, MathChoice } from "../request.ts";
+import type { PlanRequest } from "../request.ts";
 import { BufferList } from "../tensors.ts";
 
 /** All that planning a product needs to know. */
-export interface GemmRequest {
+export interface GemmRequest extends
+  Pick<
+    PlanRequest,
+    | "math"
+    | "policy"
+    | "splits"
+    | "balance"
+    | "variant"
+    | "limits"
+    | "matrixUnits"
+    | "device"
+    | "sizes"
+  > {
   /** Sizes, transposes and epilogue. */
   readonly problem: GemmProblem;
   /** Of A and B. */
@@ -44,30 +57,12 @@ export interface GemmRequest {
   readonly accumulate?: GemmAccumulate;
   /** Of f16's result, bias, C and residual; f16 where absent. */
   readonly outDtype?: GemmOutDType;
-  /** Of f32: how operands are multiplied, `auto` where absent. */
-  readonly math?: MathChoice;
-  /** Name of a `TilePolicy` in place of the planner's choice. */
-  readonly policy?: string;
-  /** Workgroups that share the depth of a tile, in place of the planner's choice. */
-  readonly splits?: number;
   /**
    * Of f16 and f32 in halves on matrix units: products that one accumulator sums at most, a step at least, before they are added to
    * others; 0 for all. Where absent 3072 of results in f32, 16,384 of results in f16; of halves a quarter of the depth, 512 to 2,048,
    * where units are known to cut off, else 112.
    */
   readonly flush?: number;
-  /** How tiles are spread over the device, in place of the planner's choice. */
-  readonly balance?: Balance;
-  /** Optimisations of the main loop that are not as tuned, for ablations. */
-  readonly variant?: MainLoopVariant;
-  /** The device's. */
-  readonly limits: DeviceLimits;
-  /** What the device's subgroups multiply at once; products run on threads alone where absent. */
-  readonly matrixUnits?: MatrixUnits;
-  /** What the device reaches; an NVIDIA H200 where absent. */
-  readonly device?: DeviceModel;
-  /** `uniform` keeps sizes out of the WGSL, so that one pipeline serves many problems. */
-  readonly sizes?: SizeMode;
 }
 
 /** A product's tensors as the first buffers of a plan, the result last. */
@@ -240,24 +235,22 @@ export function packedSize(
  * Whether an operand is packed first: where it has to be, and where it fits a buffer and that gains more than reading and
  * writing it once more costs.
  *
- * @param valueBytes Of a value as it is stored.
  * @param side Which side of a policy's tile it is.
- * @param other Places of the other operand.
  */
 export function packingPays(
-  device: DeviceModel,
-  { maxBufferSize, maxStorageBufferBindingSize }: DeviceLimits,
-  valueBytes: number,
-  matrix: OperandShape,
+  request: GemmRequest,
+  { storage }: Pick<Elements, "storage">,
+  operand: OperandShape,
   policy: TilePolicy,
   side: "rows" | "columns",
-  other: number,
 ): boolean {
-  if (matrix.bytes !== undefined) return true;
-  const { places, depth, batches } = matrix;
-  const packed = packedSize(matrix, policy, side);
-  const bytes = batches * packed.places * packed.depth * valueBytes;
-  const lying = batches * places * depth * valueBytes;
+  if (operand.bytes !== undefined) return true;
+  const { problem: { m, n }, limits: { maxBufferSize, maxStorageBufferBindingSize } } = request;
+  const device = deviceOf(request);
+  const { places, depth, batches } = operand;
+  const packed = packedSize(operand, policy, side);
+  const bytes = batches * packed.places * packed.depth * scalarBytes(storage);
+  const lying = batches * places * depth * scalarBytes(storage);
   // Padding is to bring neither a larger buffer than there is nor more bindings.
   if (
     bytes > maxBufferSize ||
@@ -265,11 +258,11 @@ export function packingPays(
   ) {
     return false;
   }
-  const products = batches * places * depth * other;
-  const gain = packingGain(device, matrix, policy, policy[side]);
+  const products = batches * places * depth * (side === "rows" ? n : m);
+  const gain = packingGain(device, operand, policy, policy[side]);
   // Fast products have less to gain.
   const speed = policy.matrix === undefined ? 1 : policyShare(device, policy);
-  return products / speed * gain > packingCost(device, matrix, policy);
+  return products / speed * gain > packingCost(device, operand, policy);
 }
 
 /** Words of int8 over other values: their bytes are gathered on the way. */

@@ -5,7 +5,6 @@ import {
   elementsTrait,
   sumOf,
 } from "../../elements/elements.ts";
-import { scalarBytes } from "../../elements/scalar.ts";
 import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
@@ -201,8 +200,8 @@ function planMath(asked: GemmRequest): Planned<Plan> {
       epilogue: ending,
     })
     : undefined;
-  const a = split === undefined ? operand("a", shapes.a, place.a!, n) : inHalves("a", split);
-  const b = split === undefined ? operand("b", shapes.b, place.b!, m) : inHalves("b", split);
+  const a = split === undefined ? operand("a", shapes.a, place.a!) : inHalves("a", split);
+  const b = split === undefined ? operand("b", shapes.b, place.b!) : inHalves("b", split);
   const main = product();
   const plan = buffers.plan({
     kernel: canonicalName(main.kernel),
@@ -285,9 +284,9 @@ function planMath(asked: GemmRequest): Planned<Plan> {
   }
 
   /** An operand as it is, or packed first. */
-  function operand(name: "a" | "b", matrix: OperandShape, unpacked: number, other: number) {
+  function operand(name: "a" | "b", matrix: OperandShape, unpacked: number) {
     const side = name === "a" ? "rows" : "columns";
-    if (!packingPays(device, limits, scalarBytes(types.storage), matrix, policy, side, other)) {
+    if (!packingPays(request, types, matrix, policy, side)) {
       const vector = variant.vectorLoads
         ? policyVector(policy, matrix.vector, loadSteps(matrix))
         : 1;
