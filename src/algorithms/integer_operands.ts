@@ -7,16 +7,15 @@ import {
   type SignedBytesShape,
   zeroBiasKernel,
 } from "../kernels/bytes.ts";
-import { accumulationLength, type ConvProblem, tensorShape } from "../problem/conv_problem.ts";
+import { accumulationLength, type ConvProblem } from "../problem/conv_problem.ts";
 import type { ByteDType } from "../problem/integer_operands.ts";
-import { elementCount } from "../tensor/tensor.ts";
 import { planTime, predictPlanMs } from "./cost/auto.ts";
 import { deviceOf } from "./device/h200.ts";
 import { convEpilogue, pass, runnable } from "./passes.ts";
 import type { BufferRole, Pass, Plan } from "./plan.ts";
 import { isRefusal, type Planned, refusal } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
-import { type BufferList, problemBuffers, resultElements } from "./tensors.ts";
+import { type BufferList, problemBuffers, resultElements, tensorElements } from "./tensors.ts";
 
 /** Subtracted from the values of each type to make them i8. */
 const OFFSET: Readonly<Record<ByteDType, number>> = { i8: 0, u8: 128 };
@@ -63,7 +62,7 @@ function signedOperands({ problem, epilogue, integers = {} }: PlanRequest): Sign
       border: inputZero,
     }
     : inputDtype === "u8"
-    ? flipped(elementCount(tensorShape(problem, "input")))
+    ? flipped(tensorElements(problem, "input"))
     : undefined;
   const filter = corrected
     ? {
@@ -74,7 +73,7 @@ function signedOperands({ problem, epilogue, integers = {} }: PlanRequest): Sign
       border: 1,
     }
     : filterDtype === "u8"
-    ? flipped(elementCount(tensorShape(problem, "filter")))
+    ? flipped(tensorElements(problem, "filter"))
     : undefined;
   if (input === undefined && filter === undefined && inputZero === 0) return undefined;
   const none = paddingBegin.map(() => 0);

@@ -24,7 +24,7 @@ import {
 import { clearMarksKernel } from "../kernels/split_marks.ts";
 import { type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
 import { deviceOf } from "./device/h200.ts";
-import { type DeviceModel, moveTime, passTime } from "./device/model.ts";
+import { copyTime, type DeviceModel } from "./device/model.ts";
 import type { DeviceLimits, Pass, Plan, PlanBinding } from "./plan.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
@@ -194,7 +194,7 @@ export function quantizePass(
 /** Microseconds of the same: sums in i32 are read, int8 written. */
 export function quantizeTime(request: PlanRequest): number {
   const device = deviceOf(request);
-  return passTime(0, moveTime(5 * resultElements(request.problem), device.rates.stream), device);
+  return copyTime(5 * resultElements(request.problem), device.rates.stream, device);
 }
 
 /** The passes that f32 in halves has before its products. */

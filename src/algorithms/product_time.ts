@@ -1,10 +1,9 @@
 import { packedElements, type PackShape } from "../kernels/pack.ts";
-import { type ConvTensor, resultTensor, tensorShape } from "../problem/conv_problem.ts";
-import { elementCount } from "../tensor/tensor.ts";
+import { tensorBytes } from "../problem/conv_problem.ts";
 import { targetStore } from "./conv_product.ts";
 import { cutProduct } from "./cut.ts";
 import { deviceOf } from "./device/h200.ts";
-import { moveTime, overlappedTime, passTime, productTime } from "./device/model.ts";
+import { copyTime, moveTime, overlappedTime, productTime } from "./device/model.ts";
 import type { Product } from "./product.ts";
 import { isRefusal } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
@@ -16,14 +15,8 @@ import { operandBytes, resultBytes } from "./tensors.ts";
  * @param stored Share of the rate at which results leave.
  */
 function tensorsTime(request: PlanRequest, stored = 1): number {
-  const { problem } = request;
-  const bytes = (which: ConvTensor) =>
-    elementCount(tensorShape(problem, which)) *
-    (which === resultTensor(problem.op) ? resultBytes(request) / stored : operandBytes(request));
-  return moveTime(
-    bytes("input") + bytes("filter") + bytes("output"),
-    deviceOf(request).rates.stream,
-  );
+  const bytes = tensorBytes(request.problem, operandBytes(request), resultBytes(request) / stored);
+  return moveTime(bytes, deviceOf(request).rates.stream);
 }
 
 /** f16 stays so in workgroup memory where moving takes at least this share of multiplying, which conversions slow down. */
@@ -35,13 +28,9 @@ export function withHalfTile(request: PlanRequest, product: Product): PlanReques
   if (dtype !== "f16" || variant?.halfTile !== undefined) return request;
   const cut = cutProduct(request, product);
   if (isRefusal(cut)) return request;
-  if (cut.policy.matrix !== undefined) {
-    return { ...request, variant: { ...variant, halfTile: true } };
-  }
   const multiplying = productTime(cut.cost, deviceOf(request).rates.gathered);
-  return tensorsTime(request) < MOVING * multiplying
-    ? request
-    : { ...request, variant: { ...variant, halfTile: true } };
+  const half = cut.policy.matrix !== undefined || tensorsTime(request) >= MOVING * multiplying;
+  return half ? { ...request, variant: { ...variant, halfTile: true } } : request;
 }
 
 /** Bytes of a sector: what a store leaves of one is read and written again. */
@@ -74,10 +63,8 @@ export function gatheredTime(
   stored = 1,
 ): number {
   const device = deviceOf(request);
-  const packing = pack === undefined ? 0 : passTime(
-    0,
-    moveTime(operandBytes(request) * 2 * packedElements(pack), device.rates.filterStream),
-    device,
-  );
+  const packing = pack === undefined
+    ? 0
+    : copyTime(operandBytes(request) * 2 * packedElements(pack), device.rates.filterStream, device);
   return packing + overlappedTime(product, tensorsTime(request, stored)) + device.times.dispatch;
 }

@@ -74,7 +74,7 @@ export function refuseHugeTensors(
 ): Refusal | undefined {
   const { problem, limits } = request;
   for (const which of [...operandTensors(problem.op), resultTensor(problem.op)]) {
-    const elements = elementCount(tensorShape(problem, which));
+    const elements = tensorElements(problem, which);
     const refused = tooManyElements(which, elements) ?? tooManyBytes(
       which,
       bufferBytes(elements, tensorScalar(request, which)),
@@ -212,7 +212,7 @@ export function problemBuffers(request: PlanRequest, mode?: SizeMode): ProblemBu
     tensor[which] = buffers.add(
       which,
       which,
-      elementCount(tensorShape(problem, which)),
+      tensorElements(problem, which),
       tensorScalar(request, which),
     );
   }
@@ -226,9 +226,12 @@ export function problemBuffers(request: PlanRequest, mode?: SizeMode): ProblemBu
   return { elements, buffers, tensor: tensor as Record<ConvTensor, number>, bias, scale };
 }
 
-/** Output elements of a problem's result. */
+export function tensorElements(problem: ConvProblem, which: ConvTensor): number {
+  return elementCount(tensorShape(problem, which));
+}
+
 export function resultElements(problem: ConvProblem): number {
-  return elementCount(tensorShape(problem, resultTensor(problem.op)));
+  return tensorElements(problem, resultTensor(problem.op));
 }
 
 /** Partial results that are summed as they lie: one long row takes the widest vectors. */

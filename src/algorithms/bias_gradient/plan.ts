@@ -10,7 +10,7 @@ import { convProblem, FLOAT_DTYPES, tensorShape } from "../../problem/conv_probl
 import { LAYOUTS } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { deviceOf } from "../device/h200.ts";
-import { type DeviceModel, moveTime, passTime } from "../device/model.ts";
+import { copyTime, type DeviceModel } from "../device/model.ts";
 import { pass, reducePass, runnable } from "../passes.ts";
 import type { Plan } from "../plan.ts";
 import { expectPlanned, type Planned, refusal } from "../refusal.ts";
@@ -28,9 +28,9 @@ const MOST_SEGMENTS = 4096;
 function predictedMs({ list }: BufferList, device: DeviceModel): number {
   const [gradient, , partials] = list;
   const { stream } = device.rates;
-  const read = passTime(0, moveTime(gradient!.bytes, stream), device);
+  const read = copyTime(gradient!.bytes, stream, device);
   if (partials === undefined) return read / 1000;
-  return (read + passTime(0, moveTime(2 * partials.bytes, stream), device)) / 1000;
+  return (read + copyTime(2 * partials.bytes, stream, device)) / 1000;
 }
 
 /** All that planning a bias' gradient needs to know; the problem's operation does not matter. */

@@ -7,12 +7,11 @@ import {
 } from "../../kernels/depthwise/gradient.ts";
 import type { DepthwiseShape, DepthwiseStrides } from "../../kernels/depthwise/shape.ts";
 import type { SizeMode } from "../../kernels/module.ts";
-import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
-import { elementCount } from "../../tensor/tensor.ts";
+import type { ConvProblem, ConvTensor } from "../../problem/conv_problem.ts";
 import { deviceOf } from "../device/h200.ts";
 import { groupOf, spatialAxes, stridesOf } from "../geometry.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
-import { operandBytes, partialBytes } from "../tensors.ts";
+import { operandBytes, partialBytes, tensorElements } from "../tensors.ts";
 
 /** Results of a run: enough that a load is worth several products, few enough that all sums stay in registers. */
 export const RUN = 8;
@@ -163,7 +162,7 @@ export function loadsFours(request: PlanRequest): boolean {
 
 /** Bytes of a filter as it lies, and as it is packed. */
 export function filterBytes(request: PlanRequest): number {
-  return operandBytes(request) * elementCount(tensorShape(request.problem, "filter"));
+  return operandBytes(request) * tensorElements(request.problem, "filter");
 }
 
 /** A run of about `most` results, a multiple of `unit`, so that runs fill `places` well. */
@@ -353,7 +352,7 @@ function segmentsFor(request: PlanRequest, units: number, blocks: number): numbe
   const most = Math.max(1, Math.floor(units));
   const least = Math.max(1, Math.ceil(units / MOST_UNITS));
   const { problem, maxWorkspaceBytes = Infinity } = request;
-  const elements = Math.max(1, elementCount(tensorShape(problem, "filter")));
+  const elements = Math.max(1, tensorElements(problem, "filter"));
   const room = Math.floor(maxWorkspaceBytes / (partialBytes(request) * elements));
   // Of many segments a sixth is for the sums of groups of them.
   const fitting = room <= SUMMED ? room : Math.floor(room * 5 / 6);

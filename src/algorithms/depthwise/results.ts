@@ -8,13 +8,13 @@ import {
   sourceWidth,
 } from "../../kernels/depthwise/shape.ts";
 import type { SizeMode } from "../../kernels/module.ts";
-import { operandTensors, resultTensor, tensorShape } from "../../problem/conv_problem.ts";
+import { operandTensors, resultTensor } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { deviceOf } from "../device/h200.ts";
 import { groupOf, stridesOf } from "../geometry.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
-import { operandBytes, partialBytes, resultElements } from "../tensors.ts";
+import { operandBytes, partialBytes, resultElements, tensorElements } from "../tensors.ts";
 import {
   depthwiseAxes,
   depthwiseStrides,
@@ -177,7 +177,7 @@ function segmentsOf(request: PlanRequest, turns: number, threads: number): numbe
   const wanted = Math.floor(deviceOf(request).multiprocessors * each / threads);
   const partials = partialBytes(request) * resultElements(problem);
   const packed = packsFilter(request) ? filterBytes(request) : 0;
-  const source = elementCount(tensorShape(problem, operandTensors(problem.op)[0]));
+  const source = tensorElements(problem, operandTensors(problem.op)[0]);
   const room = Math.floor(
     Math.min(maxWorkspaceBytes - packed, PARTIAL_SHARE * source * operandBytes(request)) /
       partials,

@@ -344,6 +344,11 @@ export function overlappedTime(product: number, movement: number, onUnits = fals
   return (product ** power + movement ** power) ** (1 / power);
 }
 
+/** Microseconds of a pass that moves so many bytes, and multiplies nothing. */
+export function copyTime(bytes: number, terabytes: number, device: DeviceModel): number {
+  return passTime(0, moveTime(bytes, terabytes), device);
+}
+
 /** A pass takes as long as the slower of its arithmetic and its traffic, and what a dispatch costs. */
 export function passTime(product: number, movement: number, { times }: DeviceModel): number {
   return Math.max(product, movement) + times.dispatch;

@@ -20,11 +20,11 @@ import { refuseBalance } from "../cut.ts";
 import { FEWER_SPLITS } from "../cut_note.ts";
 import { deviceOf } from "../device/h200.ts";
 import {
+  copyTime,
   type DeviceModel,
   moveTime,
   occupancyRate,
   overlappedTime,
-  passTime,
   productTime,
 } from "../device/model.ts";
 import { MOST_ITERATIONS, pass, reducePass, runnable } from "../passes.ts";
@@ -243,7 +243,7 @@ export function gemvTime(shape: GemvShape, types: Elements, device: DeviceModel)
     times.dispatch;
   if (splits === 1) return time;
   const partials = scalarBytes(sumOf(types)) * results * splits;
-  return time + passTime(0, moveTime(2 * partials, rates.stream), device);
+  return time + copyTime(2 * partials, rates.stream, device);
 }
 
 /**

@@ -5,19 +5,17 @@ import {
   type ConvTensor,
   operandTensors,
   resultTensor,
-  tensorShape,
 } from "../../problem/conv_problem.ts";
-import { elementCount } from "../../tensor/tensor.ts";
 import { addsUp } from "../conv_product.ts";
 import { type Cut, cutProduct } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
-import { moveTime, passTime, productTime } from "../device/model.ts";
+import { copyTime, productTime } from "../device/model.ts";
 import { splittingCost } from "../gemm/operands.ts";
 import { inMath as convInMath, LEAST_SPLIT_DEPTH } from "../halves.ts";
 import { type Product, productUnit } from "../product.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { resultElements } from "../tensors.ts";
+import { resultElements, tensorElements } from "../tensors.ts";
 import { copiedElements } from "./channels_copy.ts";
 import {
   halvesMarks,
@@ -44,7 +42,7 @@ export function refuseHalves({ problem, layout }: PlanRequest): string | undefin
   if (problem.groups > 1) return "its halves are of one group";
   if (layout === "chwn") return "its halves are of nchw and nhwc";
   const tensors = [...operandTensors(problem.op), resultTensor(problem.op)];
-  const empty = tensors.some((which) => elementCount(tensorShape(problem, which)) === 0);
+  const empty = tensors.some((which) => tensorElements(problem, which) === 0);
   return empty ? "there is nothing to sum" : undefined;
 }
 
@@ -79,7 +77,7 @@ export function halvesProduct(asked: PlanRequest): Planned<HalvesProduct> {
 
 /** Values of an operand, as gemm has them for what splitting costs. */
 function splitting(asked: PlanRequest, which: ConvTensor): number {
-  const depth = elementCount(tensorShape(asked.problem, which));
+  const depth = tensorElements(asked.problem, which);
   return splittingCost(deviceOf(asked), {
     ...{ places: 1, depth, batches: 1, along: "depth", batchStride: 0, vector: 4 },
   });
@@ -124,8 +122,7 @@ function timeOf(
   const beside = 2 * times.dispatch;
   const images = productTime(splitting(asked, operandTensors(asked.problem.op)[0]), rates.gathered);
   const turned = turnedImages(asked).reduce((sum, { copy }) => {
-    const moved = moveTime(2 * 4 * copiedElements(copy), rates.filterStream);
-    return sum + passTime(0, moved, device);
+    return sum + copyTime(2 * 4 * copiedElements(copy), rates.filterStream, device);
   }, 0);
   return images + turned + beside +
     implicitTime(request, { ...operands, pack: () => undefined }, cut);

@@ -10,14 +10,19 @@ import {
   resultTensor,
   tensorShape,
 } from "../../problem/conv_problem.ts";
-import { elementCount } from "../../tensor/tensor.ts";
 import { deviceOf } from "../device/h200.ts";
-import { moveTime, passTime } from "../device/model.ts";
+import { copyTime } from "../device/model.ts";
 import { ceilTo } from "../geometry.ts";
 import type { Pass } from "../plan.ts";
 import { productUnit } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
-import { bufferBytes, type BufferList, resultElements, tensorScalar } from "../tensors.ts";
+import {
+  bufferBytes,
+  type BufferList,
+  resultElements,
+  tensorElements,
+  tensorScalar,
+} from "../tensors.ts";
 import {
   copiedElements,
   type Copy,
@@ -110,7 +115,7 @@ function channelsLast(
   }
   const operands = copies.map((one) => ({ ...one, elements: copiedElements(one.copy) }));
   const { result } = elementsOf(request);
-  const lying = elementCount(tensorShape(problem, "filter"));
+  const lying = tensorElements(problem, "filter");
   const turned = gradient === undefined || copyFits(request, lying, resultElements(padded), result);
   if (!fits(request, operands) || !turned) return undefined;
   const which = operands.map(({ which }) => which).join(" and ");
@@ -201,7 +206,7 @@ function rowsCopy(
   whole: number,
 ): WrittenOperand {
   const copy: PackBytesShape = {
-    groups: elementCount(tensorShape(problem, which)) / depth,
+    groups: tensorElements(problem, which) / depth,
     places: 1,
     paddedPlaces: 1,
     depth,
@@ -214,7 +219,7 @@ function rowsCopy(
 
 /** Elements of an operand as it lies, of int8 words. */
 function lyingElements({ problem, dtype }: PlanRequest, which: ConvTensor): number {
-  return elementCount(tensorShape(problem, which)) / (dtype === "i8" ? WORD : 1);
+  return tensorElements(problem, which) / (dtype === "i8" ? WORD : 1);
 }
 
 /** Whether what is written has room. */
@@ -241,7 +246,7 @@ export function writingTime(asked: PlanRequest, { request, operands, gradient }:
   const device = deviceOf(asked);
   const { storage, result } = elementsOf(asked);
   const time = (elements: number, element: Scalar) =>
-    passTime(0, moveTime(scalarBytes(element) * elements, device.rates.filterStream), device);
+    copyTime(scalarBytes(element) * elements, device.rates.filterStream, device);
   const turned = gradient === undefined
     ? 0
     : time(resultElements(request.problem) + copiedElements(gradient), result);

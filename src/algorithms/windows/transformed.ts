@@ -17,8 +17,6 @@ import {
 } from "../../kernels/module.ts";
 import { packedElements, type PackShape } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
-import { tensorShape } from "../../problem/conv_problem.ts";
-import { elementCount } from "../../tensor/tensor.ts";
 import {
   cutPasses,
   cutTiles,
@@ -30,7 +28,7 @@ import {
 import { type Cut, cutArithmetic, cutProduct, partialResultElements } from "../cut.ts";
 import { cutNotes } from "../cut_note.ts";
 import { deviceOf } from "../device/h200.ts";
-import { moveTime, passTime, productTime } from "../device/model.ts";
+import { copyTime, moveTime, productTime } from "../device/model.ts";
 import { packedShape } from "../geometry.ts";
 import { convEpilogue, pass } from "../passes.ts";
 import type { Plan } from "../plan.ts";
@@ -43,6 +41,7 @@ import {
   problemBuffers,
   resultBytes,
   resultElements,
+  tensorElements,
   wholeBytes,
 } from "../tensors.ts";
 import { batchChunks, type Chunk, chunkBufferBytes, fourElseOne } from "./chunks.ts";
@@ -339,9 +338,9 @@ export function transformedTime(
     : chunks.length * expectPlanned(cutProduct(alike, chunk)).cost;
   const bytes = operandBytes(request);
   const filter = packedElements(transform.filter(request, geometry, cut.policy));
-  const packing = passTime(0, moveTime(bytes * 2 * filter, rates.filterStream), deviceOf(request));
+  const packing = copyTime(bytes * 2 * filter, rates.filterStream, deviceOf(request));
   const { elements } = transform.of(request, geometry, problem.batch, false);
-  const input = elementCount(tensorShape(problem, "input"));
+  const input = tensorElements(problem, "input");
   const product = Math.max(
     productTime(cost, rates.packed),
     moveTime(bytes * elements + resultBytes(request) * resultElements(problem), rates.stream),

@@ -7,7 +7,7 @@ import { parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import { pointless, slowToCompile } from "../algorithm.ts";
 import { deviceOf } from "../device/h200.ts";
-import { type DeviceModel, moveTime, passTime } from "../device/model.ts";
+import { copyTime, type DeviceModel } from "../device/model.ts";
 import type { Candidate } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
@@ -200,13 +200,11 @@ function runCost(
   const filter = partialBytes(request) * shape.groups * product.slices * filterDepth(shape) *
     shape.paddedPlaces;
   const parts = partialBytes(request) * cut.parts;
-  const summed = parts === 0 ? 0 : passTime(
-    0,
-    moveTime((product.splits + 1) / product.splits * parts, device.rates.stream),
-    device,
-  );
+  const summed = parts === 0
+    ? 0
+    : copyTime((product.splits + 1) / product.splits * parts, device.rates.stream, device);
   return {
-    time: passTime(0, moveTime(2 * filter, device.rates.filterStream), device) + summed +
+    time: copyTime(2 * filter, device.rates.filterStream, device) + summed +
       loopTime(request, product, policy) + device.times.dispatch,
     bytes: filter + parts,
     parts,

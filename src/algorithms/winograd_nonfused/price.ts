@@ -1,12 +1,11 @@
 import { scalarBytes } from "../../elements/scalar.ts";
 import type { SplitMarks } from "../../kernels/split_marks.ts";
-import { tensorShape } from "../../problem/conv_problem.ts";
-import { elementCount } from "../../tensor/tensor.ts";
 import { amplification2d } from "../../winograd/amplification.ts";
 import { formatTile, type WinogradTile } from "../../winograd/tile.ts";
 import { pointless } from "../algorithm.ts";
 import { deviceOf } from "../device/h200.ts";
 import {
+  copyTime,
   type DeviceModel,
   moveTime,
   overlappedTime,
@@ -17,7 +16,13 @@ import { inMath as convInMath } from "../halves.ts";
 import type { Candidate } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
-import { operandBytes, partialBytes, resultBytes, resultElements } from "../tensors.ts";
+import {
+  operandBytes,
+  partialBytes,
+  resultBytes,
+  resultElements,
+  tensorElements,
+} from "../tensors.ts";
 import {
   defaultTile,
   geometryOf,
@@ -62,7 +67,7 @@ function timeInMath(request: PlanRequest): Planned<number> {
   let once = marks === undefined ? 0 : marksTime(geometry, marks, device);
   geometry.operands.forEach(({ role, which }, index) => {
     const made = transformed * operandElements[index]!;
-    const source = read * elementCount(tensorShape(problem, which));
+    const source = read * tensorElements(problem, which);
     if (role === "filter") {
       once += passTime(alone, moveTime(source + made, device.rates.filterStream), device);
     } else {
@@ -99,8 +104,8 @@ function marksTime(
   return operands.reduce((time, { which }, index) => {
     // Those of tiles are found as they are transformed.
     if (marks[index]!.by === "tile") return time;
-    const bytes = operandBytes(request) * elementCount(tensorShape(request.problem, which));
-    return time + passTime(0, moveTime(bytes, device.rates.stream), device);
+    const bytes = operandBytes(request) * tensorElements(request.problem, which);
+    return time + copyTime(bytes, device.rates.stream, device);
   }, device.times.dispatch);
 }
 

@@ -12,6 +12,7 @@ import {
 import {
   clippedFilterRow,
   coveredRows,
+  isStrided,
   kernelRows,
   type Omega,
   reduceAxes,
@@ -226,11 +227,9 @@ function nearlyFastest(axes: ReducedAxes, throughput: Throughput): KernelPair[] 
 /** Names of the pairs worth measuring, as `--pair` takes them; none where there is no choice. */
 export function rivalPairs(problem: ConvProblem, throughput: Throughput): string[] {
   const axes = reduceAxes(problem);
-  const { stride, dilation, filterSize, outputSize } = problem;
-  if (stride[axes.widthAxis] !== 1 || dilation[axes.widthAxis] !== 1) return [];
-  if ([...filterSize, ...outputSize].includes(0)) return [];
-  const pairs = nearlyFastest(axes, throughput);
-  return [...new Set(pairs.map(pairText))];
+  if (isStrided(problem, axes.widthAxis)) return [];
+  if ([...problem.filterSize, ...problem.outputSize].includes(0)) return [];
+  return [...new Set(nearlyFastest(axes, throughput).map(pairText))];
 }
 
 /** Grids of rows x columns that give up to twice Ẑ segments on the first kernel, and up to `most` buckets. */

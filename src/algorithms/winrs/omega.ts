@@ -227,3 +227,8 @@ export function kernelRows({ outer, outputRows }: ReducedAxes, { rows }: Omega):
 export function coveredRows(axes: ReducedAxes, omega: Omega): number {
   return axes.outputRows / (kernelRows(axes, omega) * (omega.rows?.r ?? 1));
 }
+
+/** Whether neighbouring products of a row are not of neighbouring columns of X, as Winograd needs; Ω2(1,1) does not. */
+export function isStrided({ stride, dilation }: ConvProblem, widthAxis: number): boolean {
+  return stride[widthAxis] !== 1 || dilation[widthAxis] !== 1;
+}

@@ -199,6 +199,10 @@ function checkWidths(filterWidth: number, outputWidth: number): void {
 }
 
 /** `a8n3r6,a4n3r2`. */
-export function pairText({ first, second }: KernelPair): string {
-  return [first, ...(second === undefined ? [] : [second])].map(omegaName).join(",");
+export function pairText(pair: KernelPair): string {
+  return pairKernels(pair).map(omegaName).join(",");
+}
+
+export function pairKernels({ first, second }: KernelPair): Omega[] {
+  return second === undefined ? [first] : [first, second];
 }

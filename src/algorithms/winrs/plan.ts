@@ -16,7 +16,15 @@ import { blockOf, dataElements, refusePolicies, sliceSetsOf } from "./baseline.t
 import { type Configuration, configure, type Figures } from "./configure.ts";
 import { describeConfiguration, describeShare } from "./describe.ts";
 import { enlarged, isHalf, kernelRates, remembered } from "./half.ts";
-import { admissible, DIRECT, isAdmissible, omegaName, reduceAxes, slicesAtOnce } from "./omega.ts";
+import {
+  admissible,
+  DIRECT,
+  isAdmissible,
+  isStrided,
+  omegaName,
+  reduceAxes,
+  slicesAtOnce,
+} from "./omega.ts";
 import { EXACT_PAIR, kernelsOf, parsePair, unfitKernel } from "./pair.ts";
 import { type Share, type ShareKernel, shareKernels, sharesOf } from "./share.ts";
 
@@ -45,11 +53,6 @@ export function winrsReason(request: PlanRequest): string | undefined {
   return others && isStrided(problem, widthAxis)
     ? `its width has a stride or dilation, of which only ${omegaName(DIRECT)} is capable`
     : undefined;
-}
-
-/** Whether neighbouring products of a row are not of neighbouring columns of X, as Winograd needs; Ω2(1,1) does not. */
-function isStrided({ stride, dilation }: ConvProblem, widthAxis: number): boolean {
-  return stride[widthAxis] !== 1 || dilation[widthAxis] !== 1;
 }
 
 /** Z_max: workspace as a multiple of the elements of X, ∇Y and ∇W. */

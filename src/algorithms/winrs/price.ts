@@ -1,13 +1,12 @@
 import { variesLoop } from "../../kernels/main_loop_variant.ts";
-import { directFlops, FLOAT_DTYPES, tensorShape } from "../../problem/conv_problem.ts";
-import { elementCount } from "../../tensor/tensor.ts";
+import { directFlops, FLOAT_DTYPES } from "../../problem/conv_problem.ts";
 import { type Algorithm, pointless, slowToCompile } from "../algorithm.ts";
 import { deviceOf } from "../device/h200.ts";
-import { moveTime, passTime } from "../device/model.ts";
+import { copyTime } from "../device/model.ts";
 import type { Candidate } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
-import { resultBytes } from "../tensors.ts";
+import { resultBytes, resultElements } from "../tensors.ts";
 import { mostSegments, workgroupsInFlight } from "./baseline.ts";
 import {
   type Configuration,
@@ -17,13 +16,20 @@ import {
   rivalPairs,
 } from "./configure.ts";
 import { enlarged, isWeighed, kernelRates, mayTakeHalf, remembered } from "./half.ts";
-import { DIRECT, NEVER, type Omega, reduceAxes, type Throughput } from "./omega.ts";
-import { fastestPair, type KernelPair, pairCost, pairText, possiblePairs } from "./pair.ts";
+import { DIRECT, isStrided, NEVER, type Omega, reduceAxes, type Throughput } from "./omega.ts";
+import {
+  fastestPair,
+  type KernelPair,
+  pairCost,
+  pairKernels,
+  pairText,
+  possiblePairs,
+} from "./pair.ts";
 import { configured, figuresOf, planWinrs, targetBytes, winrsReason } from "./plan.ts";
 
 /** How much a pair enlarges rounding errors. */
-function pairAmplification(request: PlanRequest, { first, second }: KernelPair): number {
-  return Math.max(...[first, ...(second ? [second] : [])].map((omega) => enlarged(request, omega)));
+function pairAmplification(request: PlanRequest, pair: KernelPair): number {
+  return Math.max(...pairKernels(pair).map((omega) => enlarged(request, omega)));
 }
 
 /** Rates of a request's kernels, of which nothing chooses others than may be taken. */
@@ -68,10 +74,8 @@ function winrsTime(request: PlanRequest): Planned<number> {
   const { problem } = request;
   const device = deviceOf(request);
   const summed = targetBytes(request);
-  const elements = elementCount(tensorShape(problem, "filter"));
-  const rounding = summed === 0
-    ? 0
-    : passTime(0, moveTime(summed + resultBytes(request) * elements, device.rates.stream), device);
+  const moved = summed + resultBytes(request) * resultElements(problem);
+  const rounding = summed === 0 ? 0 : copyTime(moved, device.rates.stream, device);
   return 1e3 * configuration.predictedMs + rounding;
 }
 
@@ -83,12 +87,10 @@ export function winrsCandidates(request: PlanRequest, allowed: number): Candidat
   const { problem } = request;
   const axes = reduceAxes(problem);
   const { widthAxis, filterWidth, outputWidth } = axes;
-  const strided = problem.stride[widthAxis] !== 1 || problem.dilation[widthAxis] !== 1;
   const pairs = possiblePairs(filterWidth, outputWidth, () => 1, pairOptions(axes));
-  const kernels = [
-    ...new Set(pairs.flatMap(({ first, second }) => second ? [first, second] : [first])),
-  ].filter((omega) => isWeighed(request, omega));
-  if (strided || kernels.length === 1) return [pointless(algorithm)];
+  const kernels = [...new Set(pairs.flatMap(pairKernels))]
+    .filter((omega) => isWeighed(request, omega));
+  if (isStrided(problem, widthAxis) || kernels.length === 1) return [pointless(algorithm)];
   if (isSoftware(request)) return [slowToCompile(algorithm)];
   return [within(), ...half()];
 
