@@ -1,4 +1,4 @@
-import { FEWER_SPLITS } from "../algorithms/cut_note.ts";
+import { FEWER_SPLITS } from "../algorithms/cut.ts";
 import type { Backend } from "../gpu/provider.ts";
 import type { CheckMode } from "../run/coverage.ts";
 import { cpuExecutor, type Executor } from "../run/executor.ts";

@@ -10,8 +10,7 @@ import {
   type ProductPart,
   productPass,
 } from "../conv_product.ts";
-import { cutArithmetic } from "../cut.ts";
-import { cutNotes } from "../cut_note.ts";
+import { cutArithmetic, cutNotes } from "../cut.ts";
 import { planInMath } from "../halves.ts";
 import { quantizePass, sumsRequest } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";

@@ -16,7 +16,7 @@ import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { meanChain } from "../../problem/split_drift.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { cutTiles, productPass } from "../conv_product.ts";
-import { cutNotes } from "../cut_note.ts";
+import { cutNotes } from "../cut.ts";
 import { stridesOf } from "../geometry.ts";
 import { halvesArithmetic } from "../halves.ts";
 import {

@@ -18,8 +18,7 @@ import {
   streamsOf,
   tapDepth,
 } from "../conv_product.ts";
-import { cutArithmetic, cutProduct } from "../cut.ts";
-import { cutNotes } from "../cut_note.ts";
+import { cutArithmetic, cutNotes, cutProduct } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
 import { productTime } from "../device/model.ts";
 import type { Pass, Plan } from "../plan.ts";

@@ -25,8 +25,7 @@ import {
   productPass,
   streamsOf,
 } from "../conv_product.ts";
-import { type Cut, cutArithmetic, cutProduct, partialResultElements } from "../cut.ts";
-import { cutNotes } from "../cut_note.ts";
+import { type Cut, cutArithmetic, cutNotes, cutProduct, partialResultElements } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
 import { copyTime, moveTime, productTime } from "../device/model.ts";
 import { packedShape } from "../geometry.ts";

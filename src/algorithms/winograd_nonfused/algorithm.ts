@@ -22,7 +22,7 @@ import { type ConvTensor, directFlops, FLOAT_DTYPES } from "../../problem/conv_p
 import { elementCount } from "../../tensor/tensor.ts";
 import { amplification2d } from "../../winograd/amplification.ts";
 import type { Algorithm } from "../algorithm.ts";
-import { cutNotes } from "../cut_note.ts";
+import { cutNotes } from "../cut.ts";
 import { ceilTo } from "../geometry.ts";
 import { planInMath } from "../halves.ts";
 import { clearMarksPass, convEpilogue, pass, reducePass } from "../passes.ts";
