@@ -37,7 +37,6 @@ import { type BufferList, type ProblemBuffers, reduceShape, resultElements } fro
 /** Where a product's results go. */
 type ResultTarget = ResultPlaces & {
   readonly buffer: number;
-  /** What it holds. */
   readonly element: Scalar;
 };
 
@@ -130,7 +129,6 @@ export function addsUp(...[target, rows, variant]: Parameters<typeof targetStore
   return target.classes === undefined && targetStore(target, rows, variant) !== "none";
 }
 
-/** The pass of a product: its kernel, its multiplications. */
 export function productPass(product: ConvProduct, buffers: BufferList): Pass {
   const { module, target, policy, splits, rows, columns, depth, batches, streamed } = product;
   const { variant, uneven } = product;

@@ -53,7 +53,6 @@ export function cutArithmetic(
   return { ...unit, chain: parts === undefined ? segment : parts.steps * policy.depth, segment };
 }
 
-/** What a cut does about the balance. */
 export function balanceOf({ head, splits }: Cut): Exclude<Balance, "auto"> {
   return head !== undefined ? "stream-k" : splits > 1 ? "split-k" : "none";
 }
@@ -86,12 +85,10 @@ const CLEARLY_LESS = 0.99;
  */
 const WORTH_MORE_SPLITS = 0.02;
 
-/** What a request says of cutting. */
 export type CutRequest =
   & TileRequest
   & Pick<PlanRequest, "splits" | "balance" | "sizes" | "maxWorkspaceBytes">;
 
-/** Most steps of one loop. */
 function mostSteps(policy: TilePolicy, { variant }: CutRequest): number {
   return Math.floor(MOST_STEP_ITERATIONS / (1 + stepIterations(policy, variant)));
 }
@@ -312,7 +309,6 @@ export function refuseCounts(
     : refusal("problem", `${flush} products between flushes are no whole number from 0 on`);
 }
 
-/** Refuses a number of splits that contradicts the balance. */
 export function refuseBalance(
   { splits, balance = "auto" }: Pick<CutRequest, "splits" | "balance">,
 ): Refusal | undefined {

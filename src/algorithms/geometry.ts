@@ -63,7 +63,6 @@ export function prefersInterleaved(
     rows > NARROW_ROWS;
 }
 
-/** The next multiple of a number. */
 export function ceilTo(value: number, multiple: number): number {
   return Math.ceil(value / multiple) * multiple;
 }
@@ -77,7 +76,6 @@ export function stridesOf(
   return stridesInLayout(tensorShape(problem, which), layout);
 }
 
-/** Channels of a group. */
 export function groupOf({ problem }: Pick<PlanRequest, "problem">): DepthwiseGroup {
   const { inChannels, outChannels, groups } = problem;
   return { inputs: inChannels / groups, outputs: outChannels / groups };

@@ -17,14 +17,12 @@ import type { PlanRequest } from "./request.ts";
 export const LEAST_SPLIT_DEPTH = 32;
 
 /** Why products of this depth cannot be made of halves. */
-export function refuseSplitMath(
-  { dtype, depth, hasUnit }: {
-    readonly dtype: string;
-    readonly depth: number;
-    /** Whether there is a matrix unit for them. */
-    readonly hasUnit: boolean;
-  },
-): Refusal | undefined {
+export function refuseSplitMath({ dtype, depth, hasUnit }: {
+  readonly dtype: string;
+  readonly depth: number;
+  /** Whether there is a matrix unit for them. */
+  readonly hasUnit: boolean;
+}): Refusal | undefined {
   if (dtype !== "f32") {
     return refusal("problem", `math f16x3 is of f32 operands, the dtype is ${dtype}`);
   }
@@ -59,10 +57,9 @@ export function chooseSplit(
 ): Planned<"f16x3" | "f32"> {
   const { dtype, math = "auto", policy, exact = false } = request;
   const refused = refuseSplitMath({ dtype, depth: products, hasUnit }) ??
-    (allowsUnits(request.variant) ? undefined : refusal(
-      "problem",
-      "math f16x3 multiplies on matrix units, which the variant leaves out",
-    ));
+    (allowsUnits(request.variant)
+      ? undefined
+      : refusal("problem", "math f16x3 multiplies on matrix units, which the variant leaves out"));
   if (math === "f16x3") return refused ?? "f16x3";
   if (
     math === "f32" || refused !== undefined || exact || products < least ||
@@ -81,15 +78,12 @@ export function chooseSplit(
  *
  * @param choice Given the request in halves; microseconds are of a request whose kind of product is said.
  */
-export function inMath(
-  request: PlanRequest,
-  { products, time, ...choice }:
-    & Pick<SplitChoice, "least" | "clearly">
-    & {
-      products(split: PlanRequest): number;
-      time(request: PlanRequest): Planned<number>;
-    },
-): Planned<PlanRequest> {
+export function inMath(request: PlanRequest, { products, time, ...choice }:
+  & Pick<SplitChoice, "least" | "clearly">
+  & {
+    products(split: PlanRequest): number;
+    time(request: PlanRequest): Planned<number>;
+  }): Planned<PlanRequest> {
   const { math: asked, ...plain } = request;
   if (asked === "f32" || request.dtype !== "f32" && (asked ?? "auto") === "auto") return plain;
   const split = { ...request, math: "f16x3" } as const;

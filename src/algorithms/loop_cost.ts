@@ -116,7 +116,6 @@ function gatheredShare(
   return (gatheredRows[bytes] ?? 1) * (inOrder ? IN_ORDER[bytes] ?? 1 : 1);
 }
 
-/** Bytes of a row along the depth of a tile. */
 function rowBytes({ depth }: TilePolicy, { unit }: MatrixTile): number {
   return depth * scalarBytes(unitScalar(unit));
 }
@@ -220,11 +219,15 @@ export function loopCost(
     const all = sumOf(parts, ({ workgroups }) => workgroups);
     const first = filling * time(Math.min(all, resident * multiprocessors));
     // Of uneven tiles none is done before the deepest is.
-    const work = first + sumOf(parts, ({ workgroups, steps }) =>
-      Math.max(
-        one(steps * share) * time(workgroups),
-        one(steps) * time(Math.min(workgroups, 1)),
-      ));
+    const work = first +
+      sumOf(
+        parts,
+        ({ workgroups, steps }) =>
+          Math.max(
+            one(steps * share) * time(workgroups),
+            one(steps) * time(Math.min(workgroups, 1)),
+          ),
+      );
     const stored = sumOf(parts, ({ workgroups }) => ends * time(workgroups));
     // Sums of all parts move as often: they are of one kernel.
     const longest = Math.max(...parts.map(({ steps }) => steps));

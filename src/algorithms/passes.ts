@@ -41,14 +41,14 @@ export function longestLoops({ passes }: Pick<Plan, "passes">): number {
   return passes.reduce((most, { iterations = 0 }) => Math.max(most, iterations), 0);
 }
 
-/** Refuses a plan whose loops a software device may cut short. */
 export function refuseLongLoops({ passes }: Pick<Plan, "passes">): Refusal | undefined {
   const long = passes.find(({ iterations = 0 }) => iterations > MOST_ITERATIONS);
-  return long && refusal(
-    "limit",
-    `${canonicalName(long.kernel)} loops ${long.iterations} times, a software device may stop ` +
-      `after ${MOST_ITERATIONS}; more splits make loops shorter, a GPU has no such limit`,
-  );
+  return long &&
+    refusal(
+      "limit",
+      `${canonicalName(long.kernel)} loops ${long.iterations} times, a software device may stop ` +
+        `after ${MOST_ITERATIONS}; more splits make loops shorter, a GPU has no such limit`,
+    );
 }
 
 /**
@@ -138,17 +138,17 @@ export function runnable(
     (device?.software ? refuseLongLoops(planned) : undefined) ?? planned;
 }
 
-/** Refuses a plan whose kernels have more bindings than the device. */
 export function refuseBindings(
   { passes }: Pick<Plan, "passes">,
   { maxStorageBuffersPerShaderStage: most }: DeviceLimits,
 ): Refusal | undefined {
   const one = passes.find(({ bindings }) => bindings.length > most);
-  return one && refusal(
-    "limit",
-    `kernel ${one.kernel.name} binds ${one.bindings.length} storage buffers, ` +
-      `the device's maxStorageBuffersPerShaderStage is ${most}`,
-  );
+  return one &&
+    refusal(
+      "limit",
+      `kernel ${one.kernel.name} binds ${one.bindings.length} storage buffers, ` +
+        `the device's maxStorageBuffersPerShaderStage is ${most}`,
+    );
 }
 
 /** The steps of a convolution's epilogue; `rowIndex` turns a row of the product into a channel. */
@@ -206,11 +206,7 @@ interface SplitPlaces {
 }
 
 /** Clears so many words of marks. */
-export function clearMarksPass(
-  buffers: BufferList,
-  { marks }: SplitPlaces,
-  words: number,
-): Pass {
+export function clearMarksPass(buffers: BufferList, { marks }: SplitPlaces, words: number): Pass {
   return pass(clearMarksKernel(buffers.module({}), words), buffers, { marks });
 }
 

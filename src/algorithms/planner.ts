@@ -112,10 +112,7 @@ function fixedChoice(request: PlanRequest): FixedChoice | undefined {
 }
 
 /** Plans a fixed choice, or `direct`, which needs no workspace, where it takes more than is allowed. */
-function planFixed(
-  request: PlanRequest,
-  { name, why, replaceable }: FixedChoice,
-): Planned<Plan> {
+function planFixed(request: PlanRequest, { name, why, replaceable }: FixedChoice): Planned<Plan> {
   const plan = planNamed({ ...request, algorithm: name });
   if (!isRefusal(plan)) return noted(plan, why);
   if (!replaceable || plan.kind !== "workspace") return plan;
@@ -127,7 +124,6 @@ function planFixed(
   );
 }
 
-/** A plan with one more note. */
 function noted(plan: Planned<Plan>, note: string): Planned<Plan> {
   return isRefusal(plan) ? plan : { ...plan, notes: [...plan.notes, note] };
 }
@@ -195,7 +191,6 @@ function refuseAboveCeiling(
   return undefined;
 }
 
-/** Refuses a plan that takes more workspace than is allowed. */
 function refuseWorkspace(
   { maxWorkspaceBytes = Infinity }: PlanRequest,
   { algorithm, workspaceBytes }: Plan,
@@ -330,7 +325,6 @@ function refuseUnknown(request: PlanRequest): Refusal | undefined {
   return refusal("problem", `${name} ${word} is none of ${words.join(", ")}`);
 }
 
-/** Plans the algorithm that a request names. */
 function planNamed(request: PlanRequest): Planned<Plan> {
   const { problem } = request;
   const algorithm = algorithmOf(request.algorithm);

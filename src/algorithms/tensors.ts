@@ -75,11 +75,8 @@ export function refuseHugeTensors(
   const { problem, limits } = request;
   for (const which of [...operandTensors(problem.op), resultTensor(problem.op)]) {
     const elements = tensorElements(problem, which);
-    const refused = tooManyElements(which, elements) ?? tooManyBytes(
-      which,
-      bufferBytes(elements, tensorScalar(request, which)),
-      limits,
-    );
+    const refused = tooManyElements(which, elements) ??
+      tooManyBytes(which, bufferBytes(elements, tensorScalar(request, which)), limits);
     if (refused !== undefined) return refused;
   }
   return undefined;
@@ -137,11 +134,13 @@ export class BufferList {
     const { maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage: most } = this.limits;
     const split = splitTensor(bytes, maxStorageBufferBindingSize);
     if (split.parts > most) {
-      this.refuse(refusal(
-        "limit",
-        `${name} takes ${split.parts} bindings of ${maxStorageBufferBindingSize} bytes, ` +
-          `the device's maxStorageBuffersPerShaderStage is ${most}`,
-      ));
+      this.refuse(
+        refusal(
+          "limit",
+          `${name} takes ${split.parts} bindings of ${maxStorageBufferBindingSize} bytes, ` +
+            `the device's maxStorageBuffersPerShaderStage is ${most}`,
+        ),
+      );
     }
     return split;
   }
@@ -184,12 +183,10 @@ export function operandBytes(choice: ElementChoice): number {
   return scalarBytes(elementsOf(choice).storage);
 }
 
-/** Bytes of a partial sum. */
 export function partialBytes(choice: ElementChoice): number {
   return scalarBytes(sumOf(elementsOf(choice)));
 }
 
-/** Bytes of an element of the result. */
 export function resultBytes(choice: ElementChoice): number {
   return scalarBytes(elementsOf(choice).result);
 }

@@ -81,7 +81,6 @@ function sumsRows(policy: TilePolicy, { matrix, b: { tapRing } }: Product): bool
   return row === undefined || fitsPart(policy, matrix?.chain, row);
 }
 
-/** What a request says of tiles. */
 export type TileRequest = Pick<PlanRequest, "policy" | "limits" | "variant" | "device">;
 
 /** The policy that is asked for, or all that the device can run and are worth weighing. Refused if what is asked for is none, or does not fit. */
@@ -142,7 +141,6 @@ function unitsAlone({ matrix, b }: Product): string | undefined {
     : "rows of taps are multiplied on";
 }
 
-/** The policy of that name or of those sizes. */
 function namedPolicy(
   name: string,
   product: Product,
@@ -183,7 +181,6 @@ function namedPolicy(
   return policy ?? noPolicy(name, product, matrices);
 }
 
-/** Why a text is no policy. */
 function noPolicy(name: string, { matrix }: Product, matrices: readonly TilePolicy[]): Refusal {
   if (isMatrixPolicyName(name)) {
     if (matrix === undefined) {

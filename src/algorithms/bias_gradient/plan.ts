@@ -119,9 +119,7 @@ export function tryPlanBiasGradient(given: BiasGradientRequest): Planned<Plan> {
   const passes = [pass(kernel, buffers, places)];
   if (segments > 1) {
     const between = { partials: sums, result: bias };
-    passes.push(
-      reducePass(flatRow(channels, segments), NO_STEPS, buffers, between, biasOf(types)),
-    );
+    passes.push(reducePass(flatRow(channels, segments), NO_STEPS, buffers, between, biasOf(types)));
   }
   const plan = buffers.plan({
     kernel: canonicalName(kernel.kernel),

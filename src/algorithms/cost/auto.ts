@@ -175,11 +175,7 @@ function lastResort(request: PlanRequest): Rival {
   return { algorithm: "direct", amplification: 1, predictedMs: time / 1e3 };
 }
 
-function priced(
-  request: PlanRequest,
-  candidate: Candidate,
-  fastest: number,
-): Rival {
+function priced(request: PlanRequest, candidate: Candidate, fastest: number): Rival {
   if (candidate.reason !== undefined) return candidate;
   const named = requestFor(request, candidate);
   const least = (algorithmOf(candidate.algorithm)?.atLeast?.(named, candidate) ?? 0) / 1e3;
@@ -257,12 +253,10 @@ function explanation([chosen, ...others]: readonly Rival[], device: DeviceModel)
 }
 
 /** Problems that differ in nothing but a similar batch are of one class. */
-export function problemClass(
-  { problem, dtype, outDtype, layout, filterLayout }: Pick<
-    PlanRequest,
-    "problem" | "dtype" | "outDtype" | "layout" | "filterLayout"
-  >,
-): string {
+export function problemClass({ problem, dtype, outDtype, layout, filterLayout }: Pick<
+  PlanRequest,
+  "problem" | "dtype" | "outDtype" | "layout" | "filterLayout"
+>): string {
   const { op, batch, groups, inChannels, outChannels, inputSize, filterSize } = problem;
   const { stride, paddingBegin, paddingEnd, dilation } = problem;
   const octave = Math.round(Math.log2(Math.max(1, batch)));
@@ -281,7 +275,6 @@ export function problemClass(
     .join("|");
 }
 
-/** Names of a plan's kernels. */
 export function kernelNames(plan: Plan): string[] {
   return plan.passes.map(({ kernel }) => kernel.name);
 }

@@ -59,11 +59,7 @@ const SUMS_OWN = 64;
 const STAGED_BYTES = 16_384;
 
 /** Channels of a group that a thread takes together, so that it loads places once for all of them. */
-function ownChannels(
-  results: number,
-  vector: DepthwiseShape["vector"],
-  most: number,
-): number {
+function ownChannels(results: number, vector: DepthwiseShape["vector"], most: number): number {
   if (vector === "channels") return 1;
   for (let own = most; own > 1; own--) if (results % own === 0) return own;
   return 1;
@@ -220,11 +216,7 @@ function packedFours({ problem }: PlanRequest): DepthwiseShape["filter"] {
 }
 
 /** How threads reach the filter: neighbouring channels should be neighbours for lanes. */
-function filterAccess(
-  request: PlanRequest,
-  lanes: number,
-  width: 1 | 4,
-): DepthwiseShape["filter"] {
+function filterAccess(request: PlanRequest, lanes: number, width: 1 | 4): DepthwiseShape["filter"] {
   const { problem } = request;
   const [channel, input, ...axes] = stridesOf(request, "filter");
   const grouped = groupOf(request).inputs > 1;

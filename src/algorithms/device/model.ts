@@ -301,7 +301,6 @@ export function policyShare(
   return (shares.policies[deeper] || 1) * bytes;
 }
 
-/** Warps of a policy's workgroup. */
 export function policyWarps(policy: TilePolicy): number {
   return policyThreads(policy) / 32;
 }

@@ -29,7 +29,6 @@ import { problemBuffers, reduceShape, resultElements, tensorScalar } from "../te
 /** Products of a thread, the check that ends the loop left aside. */
 const MOST_TERMS = MOST_ITERATIONS - 5_000;
 
-/** Plans the direct algorithm: works for every problem. */
 export function planDirect(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const { problem, layout, filterLayout } = request;
   const tensors = problemBuffers(request, mode);

@@ -79,7 +79,6 @@ export function gemmVector({ m, n }: GemmProblem): OutputVector {
   return outputVector({ row: n, outer: 0, inner: 1, base: [m * n] }, m, n);
 }
 
-/** The matrix unit of a product, where it runs on one. */
 export function gemmUnit(request: GemmRequest): Product["matrix"] {
   return productUnit(request, gemmVector(request.problem) !== "none", request.problem.k);
 }

@@ -131,7 +131,6 @@ function fastestGemv(request: GemmRequest): Gemv {
     .reduce((best, one) => one.time < CLEARLY_LESS * best.time ? one : best);
 }
 
-/** The power of two from a number on. */
 function powerFrom(count: number): number {
   return 2 ** Math.ceil(Math.log2(Math.max(1, count)));
 }
@@ -181,7 +180,6 @@ export function gemvThreads(
     });
 }
 
-/** Bytes of a value as it is loaded. */
 function valueBytes(
   { word }: Pick<GemvProduct, "word">,
   { storage }: Pick<Elements, "storage">,

@@ -105,7 +105,6 @@ export function resultMap(
   };
 }
 
-/** How partial results of so many splits lie. */
 export function gemmReduction({ m, n, batch }: GemmProblem, splits: number): ReduceShape {
   return { elements: batch * m * n, splits, rows: m, rowStride: n, columns: n, columnStride: 1 };
 }
@@ -171,7 +170,6 @@ export function loadSteps({ along, places, depth, batchStride }: OperandShape): 
   return [along === "place" ? places : depth, batchStride];
 }
 
-/** How both operands lie. */
 export function operandShapes(
   problem: GemmProblem,
   elements: Pick<Elements, "storage">,
@@ -212,11 +210,7 @@ function packingGain(
 }
 
 /** Values along the depth that the main loop goes over, zeros behind those of the operands included. */
-export function loopDepth(
-  depth: number,
-  policy: TilePolicy,
-  chain: UnitChain | undefined,
-): number {
+export function loopDepth(depth: number, policy: TilePolicy, chain: UnitChain | undefined): number {
   const steps = Math.ceil(depth / policy.depth);
   const padded = paddedSteps(policy, chain, steps);
   return padded === steps ? depth : padded * policy.depth;

@@ -272,7 +272,6 @@ function planMath(asked: GemmRequest): Planned<Plan> {
     return pass(kernel, buffers, places, multiplications);
   }
 
-  /** The pass that sums partial results and finishes them. */
   function reduction(partials: number): Pass {
     const places = { ...place, ...split?.places, partials, result };
     const epilogue = split?.epilogue ?? ending;
@@ -309,7 +308,6 @@ function planMath(asked: GemmRequest): Planned<Plan> {
     return paddedOperand(name, packed, padded, types, "p");
   }
 
-  /** An operand in halves. */
   function inHalves(name: "a" | "b", { halves }: SplitProduct) {
     const { buffer, padded } = halves[name];
     return paddedOperand(name, buffer, padded, HALVES, "h");

@@ -63,12 +63,10 @@ export interface SplitProduct {
   readonly epilogue: EpilogueFactory;
 }
 
-/** What a plan says of it. */
 export const SPLIT_NOTE =
   "f16x3: of f32 in two halves three products; passes before it find powers of two for rows and columns and split " +
   "both, one after it computes in f32 what halves do not hold";
 
-/** What a plan says of stream-K that was asked for. */
 export const UNSTREAMED_NOTE = "no stream-K: sums of halves are finished by a pass of their own";
 
 /** Policies of the kernel that computes flagged tiles: small tiles, since few are. */

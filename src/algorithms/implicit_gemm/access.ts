@@ -138,7 +138,6 @@ export function filterOperands(
   }];
 }
 
-/** How a filter lies. */
 interface LyingFilter extends Pick<FilterShape, "along" | "together"> {
   readonly vector: 1 | 4;
   /** What must be of whole vectors. */

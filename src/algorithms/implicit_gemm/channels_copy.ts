@@ -185,7 +185,6 @@ function matrices(
   return { ...shape, paddedChannels: channels, taps: 1, depth: channels, tapStride: 0 };
 }
 
-/** Elements that a copy writes. */
 export function copiedElements(copy: Copy): number {
   return "axis" in copy
     ? unfoldedElements(copy)

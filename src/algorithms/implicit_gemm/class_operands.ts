@@ -34,7 +34,6 @@ import {
   type Operands,
 } from "./access.ts";
 
-/** An axis as a product has it. */
 interface SidedAxis {
   readonly axis: Axis;
   /** Whether its classes are rows of a tile, which has the window of all; else each class has tiles and taps of its own. */

@@ -84,10 +84,7 @@ function splitting(asked: PlanRequest, which: ConvTensor): number {
 }
 
 /** The product of halves, before it is cut. */
-function productOf(
-  asked: PlanRequest,
-  way: HalvesWay,
-): Product {
+function productOf(asked: PlanRequest, way: HalvesWay): Product {
   const { request, operands } = way;
   const elements = resultElements(asked.problem);
   return {
@@ -111,11 +108,7 @@ function productOf(
 }
 
 /** Microseconds of a product in halves: images in halves, then the product as f16 has it. */
-function timeOf(
-  asked: PlanRequest,
-  { request, operands }: HalvesWay,
-  cut: Cut,
-): number {
+function timeOf(asked: PlanRequest, { request, operands }: HalvesWay, cut: Cut): number {
   const device = deviceOf(asked);
   const { rates, times } = device;
   // Places are counted, and flagged results looked for.

@@ -43,7 +43,6 @@ import {
   writtenOperands,
 } from "./halves_operands.ts";
 
-/** What a plan says of it. */
 const HALVES_NOTE =
   "f16x3: of f32 in two halves three products; passes before it find powers of two for images and channels and split both, " +
   "one after it sums in f32 what halves do not hold";
@@ -86,10 +85,12 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   for (const place of Object.values(places)) {
     if (buffers.split(place).parts === 1) continue;
     const { name, bytes } = buffers.list[place]!;
-    buffers.refuse(refusal(
-      "limit",
-      `${name} take ${bytes} bytes, one binding has ${limits.maxStorageBufferBindingSize}`,
-    ));
+    buffers.refuse(
+      refusal(
+        "limit",
+        `${name} take ${bytes} bytes, one binding has ${limits.maxStorageBufferBindingSize}`,
+      ),
+    );
   }
   const partials = buffers.workspace("partial results", splits * elements, "f32");
   const main = product();
@@ -178,7 +179,6 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
     };
   }
 
-  /** The pass that splits an operand. */
   function splitting(side: "a" | "b"): Pass {
     const { which, shape } = written[side];
     const halves: SplitHalves = {

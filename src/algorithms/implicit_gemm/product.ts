@@ -20,10 +20,7 @@ import { gatherOperands } from "./gather_operands.ts";
 import { channelsLastWays, wordWays, writingTime, type Written, writtenBytes } from "./written.ts";
 
 /** Whether a pass of its own stores int8 results: where four that a thread has are no word, which has one writer. */
-export function storesApart(
-  request: PlanRequest,
-  { result, rows }: Operands,
-): boolean {
+export function storesApart(request: PlanRequest, { result, rows }: Operands): boolean {
   return elementsOf(request).result === "i8" &&
     targetStore(result, rows, request.variant) !== "rows";
 }
@@ -53,12 +50,13 @@ export function implicitTime(
     operands.pack(policy) === undefined;
   const loads = strewn ? shares.strewn : 1;
   const apart = storesApart(request, operands);
-  return (apart ? quantizeTime(request) : 0) + gatheredTime(
-    apart ? sumsRequest(request) : request,
-    productTime(cost, share * units * loads * rate),
-    operands.pack(policy),
-    storedShare(request, result, rows),
-  );
+  return (apart ? quantizeTime(request) : 0) +
+    gatheredTime(
+      apart ? sumsRequest(request) : request,
+      productTime(cost, share * units * loads * rate),
+      operands.pack(policy),
+      storedShare(request, result, rows),
+    );
 }
 
 /** On matrix units, of images that are loaded fewer than eight halves at a time, and of int8. */

@@ -16,7 +16,6 @@ export interface WindowGeometry {
   readonly interleave: 1 | 4;
   /** Rows of a group. */
   readonly rows: number;
-  /** Channels of a group. */
   readonly channels: number;
   readonly taps: number;
   readonly spots: number;

@@ -145,14 +145,12 @@ export const IM2WIN: Transform = {
   },
 };
 
-/** A product, cut, and the chunks of the batch. */
 interface TransformedCut {
   readonly geometry: WindowGeometry;
   readonly cut: Cut;
   readonly chunks: readonly Chunk[];
 }
 
-/** The product of so many images. */
 function productOf(
   request: PlanRequest,
   transform: Transform,
@@ -246,11 +244,7 @@ export function planTransformed(
   const filter = transform.filter(request, geometry, policy);
   const { packed, passes: pack } = packedFilter(filter, tensors, transform.buffers.filter);
   const { storage, tile, accumulate } = types;
-  const buffer = buffers.workspace(
-    transform.buffers.written,
-    writtenOf(largest).elements,
-    storage,
-  );
+  const buffer = buffers.workspace(transform.buffers.written, writtenOf(largest).elements, storage);
   const target = { ...windowTarget(geometry), buffer: tensor.output, element: types.result };
   const shape = { cut, rows, columns, target };
   const epilogue = convEpilogue(request);

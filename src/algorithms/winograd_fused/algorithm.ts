@@ -181,12 +181,13 @@ function runPasses(
     };
   };
   const whole = hasWhole ? resultStore(module, stored) : undefined;
-  const shared = parts && splitStore(
-    module.tensor("parts", "write", 4, buffers.split(parts.buffer), scalar),
-    parts,
-    policy,
-    stored,
-  );
+  const shared = parts &&
+    splitStore(
+      module.tensor("parts", "write", 4, buffers.split(parts.buffer), scalar),
+      parts,
+      policy,
+      stored,
+    );
   const { outputLayout, rotatedLoop } = fullVariant(request.variant);
   const loop = {
     ...operands,

@@ -100,10 +100,7 @@ function storesParts(request: PlanRequest): boolean {
  * Why a problem is none for fused Winograd along its last `tiled` axes, or undefined. An outer axis may have any
  * stride forward and any dilation; a tiled one has neither.
  */
-export function unsupportedReason(
-  request: PlanRequest,
-  tiled: number,
-): string | undefined {
+export function unsupportedReason(request: PlanRequest, tiled: number): string | undefined {
   const { op, stride, dilation, filterSize } = request.problem;
   if (op === "bwd-filter") return "it computes fwd and bwd-data";
   const rank = filterSize.length;

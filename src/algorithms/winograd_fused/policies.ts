@@ -60,7 +60,6 @@ function residents(device: DeviceModel, policy: SlicePolicy, slices: number): Re
   };
 }
 
-/** Blocks of a product. */
 function productBlocks(
   { layout }: PlanRequest,
   { tiles, targets, groups }: SlicedProduct,
@@ -241,7 +240,6 @@ export function slicePolicyFits(
     sliceBytes(policy, slices, across, scalar, layout) <= limits.maxComputeWorkgroupStorageSize;
 }
 
-/** Refuses a name that is no policy of sliced products. */
 export function unknownPolicy(text: string): Refusal {
   const [, tile] = /^([\dx]+_[\dx]+)d$/.exec(text) ?? [];
   if (tile !== undefined) {
@@ -259,10 +257,7 @@ export function unknownPolicy(text: string): Refusal {
  * The policy of the request; or the one that is predicted to be fastest of those that are measured; or the first that fits.
  * Refused if it, or none, fits.
  */
-export function choosePolicy(
-  request: PlanRequest,
-  product: SlicedProduct,
-): Planned<SlicePolicy> {
+export function choosePolicy(request: PlanRequest, product: SlicedProduct): Planned<SlicePolicy> {
   const { limits } = request;
   const { slices } = product;
   const across = imageAcross(request);

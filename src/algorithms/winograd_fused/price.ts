@@ -69,7 +69,6 @@ export function fusedCut(request: PlanRequest, axes: 1 | 2): FusedCut {
   return { runs, splits: chooseSplits(request, runs).splits };
 }
 
-/** The kernels of a request. */
 function fusedRuns(request: PlanRequest, axes: 1 | 2): TileRuns {
   const { problem, tile } = request;
   const usual = { ...request, problem: { ...problem, batch: IMAGES } };
@@ -90,14 +89,11 @@ function fusedRuns(request: PlanRequest, axes: 1 | 2): TileRuns {
   return best;
 }
 
-/** How much kernels enlarge rounding errors. */
 export function runsAmplification(kernels: TileRuns): number {
-  return Math.max(
-    ...kernels.map((runs) => {
-      const [rows, columns] = runs.map(({ n, r }) => winogradTransform(n, r));
-      return columns === undefined ? amplification(rows!) : amplification2d(rows!, columns);
-    }),
-  );
+  return Math.max(...kernels.map((runs) => {
+    const [rows, columns] = runs.map(({ n, r }) => winogradTransform(n, r));
+    return columns === undefined ? amplification(rows!) : amplification2d(rows!, columns);
+  }));
 }
 
 /**
@@ -117,7 +113,6 @@ interface RunsCost {
   readonly longest: number;
 }
 
-/** Kernels' splits, and what they cost. */
 interface SplitRuns {
   readonly splits: number;
   readonly cost: Planned<RunsCost>;
@@ -155,7 +150,6 @@ function chooseSplits(request: PlanRequest, runs: TileRuns): SplitRuns {
   return best;
 }
 
-/** Bytes that there are for partial results. */
 function partsRoom(
   { limits, maxWorkspaceBytes = Infinity }: PlanRequest,
   { bytes, parts }: RunsCost,

@@ -95,12 +95,7 @@ function windowOf(
 }
 
 /** The pass that transforms images or a gradient of a chunk; none where it has no elements. */
-function transformPass(
-  context: Context,
-  which: 0 | 1,
-  layout: ChunkLayout,
-  first: number,
-): Pass[] {
+function transformPass(context: Context, which: 0 | 1, layout: ChunkLayout, first: number): Pass[] {
   const { geometry, tensors: { buffers, elements }, operands, marks, drift } = context;
   const { tile, operands: { [which]: operand } } = geometry;
   const tensor = operand.tensor(layout.images);
@@ -233,7 +228,6 @@ function productPass(
   return pass(kernel, buffers, places, share * layout.images);
 }
 
-/** Why this plan, for `wgconv plan`. */
 function notesOf(
   { request, tile, operands }: WinogradGeometry,
   chunk: ChunkLayout,
@@ -297,10 +291,10 @@ function planWinograd(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const products = needs.products === 0
     ? undefined
     : buffers.workspace("products", needs.products, sum);
-  const targets = needs.partials === 0 ? [products!] : Array.from(
-    { length: needs.targets },
-    () => buffers.workspace("partial products", needs.partials, sum),
-  );
+  const targets = needs.partials === 0
+    ? [products!]
+    : Array.from({ length: needs.targets }, () =>
+      buffers.workspace("partial products", needs.partials, sum));
   const marks = tile.stored === "halves" ? operandMarks(geometry, chunk.depth) : undefined;
   const sums = marks && splitArithmetic(geometry, chunk, marks);
   const context: Context = {
@@ -361,13 +355,10 @@ function planWinograd(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   function finish(layout: ChunkLayout, first: number, target: number): Pass[] {
     const source = splits > 1 ? products! : target;
     const summed = splits === 1 ? [] : [
-      reducePass(
-        flatRow(layout.resultElements, splits),
-        NO_STEPS,
-        buffers,
-        { partials: target, result: source },
-        sum,
-      ),
+      reducePass(flatRow(layout.resultElements, splits), NO_STEPS, buffers, {
+        partials: target,
+        result: source,
+      }, sum),
     ];
     const { which, tensor, matrices, masked } = geometry.result;
     const images = tensor(layout.images);

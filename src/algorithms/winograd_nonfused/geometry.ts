@@ -45,7 +45,6 @@ export function defaultTile(problem: ConvProblem): WinogradTile {
   return op === "bwd-filter" ? { n: [...filterSize], r: steps } : { n: steps, r: [...filterSize] };
 }
 
-/** The tile asked for, or the default. */
 function tileOf({ problem, tile }: PlanRequest): WinogradTile {
   return tile === undefined ? defaultTile(problem) : parseTile(tile);
 }
@@ -227,7 +226,6 @@ function tiledTensor(request: PlanRequest, which: ConvTensor, steps: readonly Ti
   return { groups: request.problem.groups, batchStride, channelStride, axes };
 }
 
-/** Images of the input or output. */
 function activations(
   request: PlanRequest,
   which: ConvTensor,

@@ -18,7 +18,6 @@ import type { PlanRequest } from "../request.ts";
 import { bufferBytes } from "../tensors.ts";
 import type { ChunkLayout, Context, WinogradGeometry, WinogradOperand } from "./geometry.ts";
 
-/** What a plan says of it. */
 export const SPLIT_NOTE =
   "f16x3: of transformed f32 in two halves three products; passes before it find powers of two for tiles or images, and " +
   "for channels, and the output's transform sums in f32 what halves do not hold";
@@ -195,7 +194,6 @@ export function loadedAlong({ along, depth }: WinogradOperand): "place" | "depth
   return along === depth ? "depth" : "place";
 }
 
-/** The product of a chunk of `images`. */
 function chunkProduct(
   { request, tile, operands: [a, b] }: WinogradGeometry,
   images: number,

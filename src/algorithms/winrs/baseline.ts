@@ -78,14 +78,12 @@ export function workgroupsInFlight(
   return multiprocessors * perMultiprocessor;
 }
 
-/** Elements of ∇W. */
 export function filterElements(
   { filterSize, inChannels, outChannels, groups }: ConvProblem,
 ): number {
   return elementCount(filterSize) * inChannels / groups * outChannels;
 }
 
-/** Elements of X, ∇Y and ∇W together. */
 export function dataElements(problem: ConvProblem): number {
   const { batch, inChannels, outChannels, inputSize, outputSize } = problem;
   return filterElements(problem) +

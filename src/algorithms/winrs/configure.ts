@@ -45,7 +45,6 @@ export interface Configuration {
   readonly predictedMs: number;
 }
 
-/** What a configuration goes by. */
 export interface Figures {
   readonly device: DeviceModel;
   /** Workspace that buckets may have, as a multiple of the elements of X, ∇Y and ∇W. */

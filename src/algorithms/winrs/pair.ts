@@ -81,10 +81,7 @@ export function possiblePairs(
 }
 
 /** What a row of ∇Y costs: columns of each kernel over its throughput. */
-export function pairCost(
-  { first, second, k0, k1 }: KernelPair,
-  throughput: Throughput,
-): number {
+export function pairCost({ first, second, k0, k1 }: KernelPair, throughput: Throughput): number {
   return k0 * first.r / throughput(first) + (second ? k1 * second.r / throughput(second) : 0);
 }
 

@@ -28,7 +28,6 @@ import {
 import { EXACT_PAIR, kernelsOf, parsePair, unfitKernel } from "./pair.ts";
 import { type Share, type ShareKernel, shareKernels, sharesOf } from "./share.ts";
 
-/** Why WinRS cannot do a problem, or undefined. */
 export function winrsReason(request: PlanRequest): string | undefined {
   const { problem, pair, variant } = request;
   if (problem.op !== "bwd-filter") return "it computes bwd-filter";

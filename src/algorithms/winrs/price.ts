@@ -27,7 +27,6 @@ import {
 } from "./pair.ts";
 import { configured, figuresOf, planWinrs, targetBytes, winrsReason } from "./plan.ts";
 
-/** How much a pair enlarges rounding errors. */
 function pairAmplification(request: PlanRequest, pair: KernelPair): number {
   return Math.max(...pairKernels(pair).map((omega) => enlarged(request, omega)));
 }
