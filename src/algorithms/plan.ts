@@ -48,6 +48,7 @@ export type BufferRole =
 export interface PlanBuffer {
   /** For people, e.g. `transformed filter`. */
   readonly name: string;
+  /** What it holds. */
   readonly role: BufferRole;
   /** What the plan reads and writes, in bytes; a multiple of 4. */
   readonly bytes: number;
