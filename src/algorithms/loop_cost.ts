@@ -5,7 +5,6 @@ import {
   policyVector,
   shareInRow,
   sharesLines,
-  type TapRow,
   VECTOR_BYTES,
   vectorSide,
 } from "../kernels/loader.ts";
@@ -50,7 +49,7 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
   const side = (access: TileAccess, extent: number) => {
     if (access.packing?.(policy) !== undefined) return 1;
     const across = access.tapRow !== undefined
-      ? (shares.tapRows[policy.name] ?? 1) * longerRows(access.tapRow)
+      ? (shares.tapRows[policy.name] ?? 1) * (1 + LONGER_ROW * Math.max(0, access.tapRow.taps - 3))
       : access.tapRing !== undefined
       ? (shares.tapRings[policy.name] ?? 1) / shareInRow(access.tapRing)
       : vectorSide(access) === "depth"
@@ -73,15 +72,6 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
 
 /** What each tap beyond three adds to the speed of a row, whose loads serve more products. */
 const LONGER_ROW = 0.08;
-
-function longerRows({ taps }: TapRow): number {
-  return 1 + LONGER_ROW * Math.max(0, taps - 3);
-}
-
-/** Share of a rate of multiply-adds that threads reach on words of int8; matrix units have one of their own for them. */
-function wordShare({ rates }: DeviceModel, { matrix }: TilePolicy, { value }: TileAccess): number {
-  return matrix === undefined && value === "u32" ? rates.dot4 / 4 / rates.gathered : 1;
-}
 
 /** Share that is left where a side of a policy's tile is read along its depth, which lies in so many runs. */
 export function depthShare(
@@ -143,12 +133,6 @@ function flushedShare(
   return shares.flushed[product.matrix!.split ? "halves" : "kept"];
 }
 
-/** Times that sums of so many steps are stored and read again on their way. */
-function storedAgain(policy: TilePolicy, product: Product, steps: number): number {
-  const parts = sumParts(policy, product, steps);
-  return parts?.totals === "result" ? Math.ceil(steps / parts.steps) - 1 : 0;
-}
-
 /** Workgroups of a product that a multiprocessor runs side by side. */
 export function residentTiles(device: DeviceModel, policy: TilePolicy, { a, b }: Product): number {
   const resident = residentPolicies(device, policy);
@@ -190,11 +174,16 @@ export function loopCost(
   const tile = policy.rows * policy.columns;
   const onUnits = policy.matrix !== undefined && !few;
   const bytes = policy.matrix?.split ? SPLIT_ENDS : 1;
+  // Share of a rate of multiply-adds that threads reach on words of int8; matrix units have one of their own for them.
+  const { dot4, gathered } = device.rates;
+  const words = policy.matrix === undefined && product.a.value === "u32" ? dot4 / 4 / gathered : 1;
   // Of products alone: what else a tile takes is no product of words.
-  const depth = policy.depth / wordShare(device, policy, product.a);
+  const depth = policy.depth / words;
   const one = (steps: number) => {
-    const again = storedAgain(policy, product, steps) * storeAgain * bytes;
-    return tile * (depth * steps + (onUnits ? 0 : store) + again);
+    const parts = sumParts(policy, product, steps);
+    // Times that sums are stored and read again on their way.
+    const again = parts?.totals === "result" ? Math.ceil(steps / parts.steps) - 1 : 0;
+    return tile * (depth * steps + (onUnits ? 0 : store) + again * storeAgain * bytes);
   };
   const filling = onUnits ? 0 : tile * depth * fill;
   const ends = onUnits ? tile * unitStore * bytes : 0;

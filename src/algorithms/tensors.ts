@@ -274,14 +274,9 @@ export interface PlanMemory {
   readonly peak: number;
 }
 
-/** What holds the result of an operation, or of `gemm`. */
-function resultRole(op: string): BufferRole {
-  return op === "bwd-data" ? "input" : op === "bwd-filter" ? "filter" : "output";
-}
-
-/** Adds up a plan's buffers. `op` says which of them is the result. */
+/** Adds up a plan's buffers. `op`, an operation or `gemm`, says which of them is the result. */
 export function planMemory({ buffers }: Pick<Plan, "buffers">, op: string): PlanMemory {
-  const result = resultRole(op);
+  const result = op === "bwd-data" ? "input" : op === "bwd-filter" ? "filter" : "output";
   const bytes = (kind: (role: BufferRole) => boolean) =>
     buffers.reduce((sum, { role, bytes }) => kind(role) ? sum + bytes : sum, 0);
   return {

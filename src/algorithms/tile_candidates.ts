@@ -75,12 +75,6 @@ function keepsRing({ matrix, depth }: TilePolicy, { b: { tapRing } }: Product): 
   return sums + kept <= RING_REGISTERS;
 }
 
-/** Whether parts of a tile's sums may be of whole rows, where a product has such. */
-function sumsRows(policy: TilePolicy, { matrix, b: { tapRing } }: Product): boolean {
-  const row = tapRing?.row?.steps;
-  return row === undefined || fitsPart(policy, matrix?.chain, row);
-}
-
 export type TileRequest = Pick<PlanRequest, "policy" | "limits" | "variant" | "device">;
 
 /** The policy that is asked for, or all that the device can run and are worth weighing. Refused if what is asked for is none, or does not fit. */
@@ -90,8 +84,11 @@ export function tileCandidates(
 ): Planned<readonly TilePolicy[]> {
   const { limits } = request;
   const { matrix } = product;
+  const row = product.b.tapRing?.row?.steps;
+  // Parts of sums are of whole rows, where a product has such.
   const fits = (policy: TilePolicy) =>
-    policyFits(policy, limits, product.a, product.b, request.variant) && sumsRows(policy, product);
+    policyFits(policy, limits, product.a, product.b, request.variant) &&
+    (row === undefined || fitsPart(policy, matrix?.chain, row));
   const matrices = matrix === undefined
     ? []
     : matrixPolicies(matrix.unit, matrix.lanes, matrix.split, tapWalk(product));

@@ -27,7 +27,7 @@ import {
 import type { AlgorithmName, Candidate, Plan, Rival } from "../plan.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "../refusal.ts";
 import { algorithmOf, algorithms } from "../registry.ts";
-import type { PlanRequest, TunedChoice } from "../request.ts";
+import type { PlanRequest } from "../request.ts";
 
 /** Choices that only some algorithms have, and what they choose among. */
 const CHOICES = {
@@ -166,13 +166,10 @@ export function rankRivals(request: PlanRequest): Rival[] {
   const best = close.sort((a, b) => a.amplification - b.amplification || order(a) - order(b))[0];
   const first = best === undefined ? rivals : [best, ...rivals.filter((rival) => rival !== best)];
   const free = request.tile === undefined && request.math !== "f16x3";
-  return free ? [...first, lastResort(request)] : first;
-}
-
-/** What needs neither workspace nor tiles: where nothing else fits. */
-function lastResort(request: PlanRequest): Rival {
-  const time = algorithmOf("direct")!.price!(request) as number;
-  return { algorithm: "direct", amplification: 1, predictedMs: time / 1e3 };
+  if (!free) return first;
+  // What needs neither workspace nor tiles: where nothing else fits.
+  const predictedMs = predictMs(request, "direct") as number;
+  return [...first, { algorithm: "direct", amplification: 1, predictedMs }];
 }
 
 function priced(request: PlanRequest, candidate: Candidate, fastest: number): Rival {
@@ -283,17 +280,6 @@ export function kernelNames(plan: Plan): string[] {
 export const OUTDATED_TUNING =
   "wgconv tune measured other kernels for this, they count no more: run it again";
 
-/** The kernels that a choice stands for now, whatever a request allows; undefined where it stands for none. */
-function measuredKernels(
-  { exact: _, ...request }: PlanRequest,
-  { problem }: TunedChoice,
-  tryPlanConv: (request: PlanRequest) => Planned<Plan>,
-): string | undefined {
-  const measured = { ...request, problem, epilogue: NO_EPILOGUE, maxBoundRatio: Infinity };
-  const plan = tryPlanConv(measured);
-  return isRefusal(plan) ? undefined : kernelNames(plan).join();
-}
-
 /**
  * The plan of what was measured to be fastest; undefined where nothing was, where the request says otherwise, or where it
  * enlarges rounding errors more than `auto` may; {@linkcode OUTDATED_TUNING} where the kernels are not those that were
@@ -319,8 +305,14 @@ export function planTuned(
     ...(choice.pair === undefined ? {} : { pair: choice.pair }),
     ...(choice.segments === undefined ? {} : { splits: choice.segments }),
   };
-  const measured = measuredKernels(named, choice, tryPlanConv);
-  if (measured !== choice.kernels.join()) return OUTDATED_TUNING;
+  // The kernels that the choice stands for now, whatever the request allows.
+  const { exact: __, ...any } = named;
+  const { problem, kernels } = choice;
+  const asMeasured = { ...any, problem, epilogue: NO_EPILOGUE, maxBoundRatio: Infinity };
+  const measured = tryPlanConv(asMeasured);
+  if (isRefusal(measured) || kernelNames(measured).join() !== kernels.join()) {
+    return OUTDATED_TUNING;
+  }
   const plan = tryPlanConv({
     ...named,
     ...(maxWorkspaceBytes === undefined ? {} : { maxWorkspaceBytes }),

@@ -85,11 +85,6 @@ function gatheredAxes(request: PlanRequest): Axis[] {
   return spatialAxes(problem, directionOf(problem), source);
 }
 
-/** `tap`, `row3`: a walk as it stands in kernel names. */
-function walkTrait(walk: GatherWalk): string {
-  return typeof walk === "string" ? walk : rowTrait(walk);
-}
-
 /** The operands of one walk: by rows of taps, or tap by tap. */
 function gathered(
   request: PlanRequest,
@@ -197,10 +192,12 @@ function gathered(
         : { period: spots, outer: target[0] }),
     },
     linear: (policy) => walkOf(policy) === "linear",
-    trait: (policy) =>
-      `${layoutTrait(request, results)}_${places.length}d_${walkTrait(walkOf(policy))}_${
-        filter.trait(policy)
-      }b${accessVector(policy, b)}${interleave === 4 ? "i4" : ""}`,
+    trait(policy) {
+      const walk = walkOf(policy);
+      return `${layoutTrait(request, results)}_${places.length}d_${
+        typeof walk === "string" ? walk : rowTrait(walk)
+      }_${filter.trait(policy)}b${accessVector(policy, b)}${interleave === 4 ? "i4" : ""}`;
+    },
   });
   const [first, ...others] = filters;
   return [withFilter(first), ...others.map(withFilter)];

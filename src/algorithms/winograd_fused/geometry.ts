@@ -6,7 +6,6 @@ import {
   type SliceGeometry,
   tapCount,
   tileCount,
-  type TiledAxis,
 } from "../../kernels/slices/geometry.ts";
 import type { SlicePolicy } from "../../kernels/slices/policy.ts";
 import { elementCount } from "../../tensor/tensor.ts";
@@ -23,13 +22,6 @@ const LONGEST = [9, 7] as const;
 /** Taps of a piece: the whole filter, or as even a share of it as fits. */
 function pieceOf(taps: number, axes: 1 | 2): number {
   return Math.ceil(taps / Math.ceil(taps / LONGEST[axes - 1]!));
-}
-
-/** The default F(n,r) along one axis. */
-function defaultN(taps: number, places: number): number {
-  const r = pieceOf(taps, 1);
-  const alpha = r <= 7 ? ALPHA : 2 * ALPHA;
-  return Math.max(1, Math.min(places, alpha + 1 - r));
 }
 
 /** The kernels of a plan, each with a run of tiles along each tiled axis. */
@@ -58,7 +50,8 @@ export function tileRuns(
   const r = tile?.r[0] ?? pieceOf(taps, 1);
   const within = (n: number) => Math.max(1, Math.min(size, n));
   const results = tile === undefined
-    ? [defaultN(taps, size), ...SHORTER.map((alpha) => alpha + 1 - r).filter((n) => n > 1)]
+    ? [r <= 7 ? ALPHA : 2 * ALPHA, ...SHORTER.filter((alpha) => alpha > r)]
+      .map((alpha) => alpha + 1 - r)
     : [tile.n[0]!];
   return [...new Set(results.map(within))].flatMap((n) => axisRuns(size, n, r));
 }
@@ -235,6 +228,7 @@ export function slicedProduct(
 ): SlicedProduct {
   const geometry = sliceGeometry(request, runs);
   const { targets, channels } = geometry;
+  const last = geometry.tiled.at(-1)!;
   const slices = elementCount(runs.map(({ n, r }) => n + r - 1));
   const taps = tapCount(geometry);
   return {
@@ -242,7 +236,7 @@ export function slicedProduct(
     axes: runs.length,
     slices,
     results: elementCount(runs.map(({ n }) => n)),
-    aligned: isAligned(geometry.tiled.at(-1)!),
+    aligned: last.n % 4 === 0 && last.places % 4 === 0,
     targets,
     tiles: tileCount(geometry),
     groups: request.problem.groups,
@@ -255,10 +249,6 @@ export function slicedProduct(
   };
 }
 
-function isAligned({ n, places }: TiledAxis): boolean {
-  return n % 4 === 0 && places % 4 === 0;
-}
-
 /** Chains of a sum of `length` products. */
 function chainCount(request: PlanRequest, slices: number, length: number): number {
   const { flush } = request;
@@ -269,11 +259,8 @@ function chainCount(request: PlanRequest, slices: number, length: number): numbe
 }
 
 /** Whether a product's sums of a whole depth are one chain. */
-export function isWholeDepth(
-  request: PlanRequest,
-  { slices, taps, channels }: SlicedProduct,
-): boolean {
-  return chainCount(request, slices, taps * channels) === 1;
+export function isWholeDepth(request: PlanRequest, product: SlicedProduct): boolean {
+  return chainCount(request, product.slices, product.taps * product.channels) === 1;
 }
 
 /** Steps of a whole depth with tiles so deep. */

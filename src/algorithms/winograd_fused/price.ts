@@ -57,14 +57,8 @@ const WORTH_MORE_SPLITS = 0.015;
 /** Share of a time that a second kernel must be predicted to save: batches smaller than {@linkcode IMAGES} pay more for it. */
 const WORTH_A_KERNEL = 0.016;
 
-/** How a request is cut: its kernels, and how many workgroups share the depth of each of their tiles. */
-interface FusedCut {
-  readonly runs: TileRuns;
-  readonly splits: number;
-}
-
-/** The cut that is predicted to be fastest, of tiles that are so for a usual batch. */
-export function fusedCut(request: PlanRequest, axes: 1 | 2): FusedCut {
+/** Kernels that are predicted to be fastest for a usual batch, and how many workgroups share the depth of each of their tiles. */
+export function fusedCut(request: PlanRequest, axes: 1 | 2): { runs: TileRuns; splits: number } {
   const runs = fusedRuns(request, axes);
   return { runs, splits: chooseSplits(request, runs).splits };
 }

@@ -63,17 +63,11 @@ export function nonfusedReason(request: PlanRequest): string | undefined {
   }
   const tile = tileOf(request);
   const filter = op === "bwd-filter" ? tile.n : tile.r;
-  if (!sameSizes(filter, filterSize)) {
+  if (planar(filter, 1).join() !== planar(filterSize, 1).join()) {
     return `tile ${formatTile(tile)} is for filters of ${filter.join("x")}, ` +
       `this one is ${filterSize.join("x")}`;
   }
   return undefined;
-}
-
-/** Whether sizes agree; one axis is two with a first one of 1. */
-function sameSizes(a: readonly number[], b: readonly number[]): boolean {
-  const [left, right] = [planar(a, 1), planar(b, 1)];
-  return left.every((size, axis) => size === right[axis]);
 }
 
 /** Values of two axes; of one axis, after a first one of `first`. */

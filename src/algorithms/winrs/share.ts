@@ -100,12 +100,6 @@ export interface ShareKernel {
   readonly multiplications: number;
 }
 
-/** Products of a part for sums of `length`; 0 for all of them. */
-function flushEvery({ flush }: PlanRequest, omega: Omega, length: number): number {
-  const every = flush ?? Math.ceil(length / Math.ceil(length / longestPart(omega)));
-  return every < length ? every : 0;
-}
-
 /** The buffer of bucket 0, the result's where that is what sums are in, and that of buckets 1 and on, where there are any. */
 interface BucketPlaces {
   readonly result: number;
@@ -166,7 +160,9 @@ function shareKernel(
   const units = unitPolicyOf(request, omega);
   const policy = units ?? policyOf(request, omega);
   const round = units?.written ?? 1;
-  const partial = round * Math.ceil(flushEvery(request, omega, longest) / (round * policy.depth));
+  // Products of a part of a sum.
+  const every = request.flush ?? Math.ceil(longest / Math.ceil(longest / longestPart(omega)));
+  const partial = every < longest ? round * Math.ceil(every / (round * policy.depth)) : 0;
   const module = moduleBuilder(buffers.mode);
   const wide = units === undefined ? loadVector(request, omega) : 8;
   const value = { storage: types.storage, tile: sumScalar(types.storage) };
