@@ -44,24 +44,8 @@ interface SplitRequest {
   readonly epilogue: EpilogueFactory;
 }
 
-/** An operand in halves: its buffer, and its places and depth there. */
-interface SplitOperandHalves {
-  readonly buffer: number;
-  readonly padded: SplitHalves["padded"];
-}
-
 /** What a product in halves has beside a product of halves. */
-export interface SplitProduct {
-  /** Before the product: finds the largest values of both operands' places, and splits both. */
-  readonly before: readonly Pass[];
-  /** After it: computes flagged tiles in f32. */
-  readonly after: readonly Pass[];
-  /** Buffers by the names that kernels bind. */
-  readonly places: { readonly marks: number; readonly flags: number };
-  readonly halves: { readonly a: SplitOperandHalves; readonly b: SplitOperandHalves };
-  /** What takes sums back to their size, and the epilogue behind it. */
-  readonly epilogue: EpilogueFactory;
-}
+export type SplitProduct = ReturnType<typeof splitProduct>;
 
 export const SPLIT_NOTE =
   "f16x3: of f32 in two halves three products; passes before it find powers of two for rows and columns and split " +
@@ -73,7 +57,7 @@ export const UNSTREAMED_NOTE = "no stream-K: sums of halves are finished by a pa
 const REST_POLICIES = ["small", "tiny"] as const;
 
 /** Plans what a product in halves needs beside itself. */
-export function splitProduct(request: SplitRequest): SplitProduct {
+export function splitProduct(request: SplitRequest) {
   const { problem: { m, n, k, batch }, policy, device, buffers, place, shapes } = request;
   const [small, tiny] = REST_POLICIES.map((name) => findPolicy(name)!) as [TilePolicy, TilePolicy];
   const rest = !isSmallCpu(device) && policyFits(small, buffers.limits, shapes.a, shapes.b)
@@ -101,7 +85,7 @@ export function splitProduct(request: SplitRequest): SplitProduct {
     return maximaPasses(buffers, places, shape, place[name]!);
   };
   const deep = unitDepth(policy.matrix!.unit);
-  const halvesOf = (name: "a" | "b"): SplitOperandHalves => {
+  const halvesOf = (name: "a" | "b") => {
     const shape = { ...shapes[name], depth: request.depth };
     const padded = packedSize(shape, policy, name === "a" ? "rows" : "columns");
     const elements = batch * padded.places * padded.depth;
@@ -127,6 +111,11 @@ export function splitProduct(request: SplitRequest): SplitProduct {
     };
     return splitHalvesPass(buffers, places, shape, place[name]!, buffer);
   };
+  // Takes sums back to their size.
+  const epilogue: EpilogueFactory = (module, width, rowIndex) => [
+    rescaleStep(module, results),
+    ...request.epilogue(module, width, rowIndex),
+  ];
   return {
     before: [
       clearMarksPass(buffers, places, words),
@@ -135,13 +124,11 @@ export function splitProduct(request: SplitRequest): SplitProduct {
       splitting("a"),
       splitting("b"),
     ],
+    // Computes flagged tiles in f32.
     after: [restPass(request, rest, places.flags)],
     places,
     halves,
-    epilogue: (module, width, rowIndex) => [
-      rescaleStep(module, results),
-      ...request.epilogue(module, width, rowIndex),
-    ],
+    epilogue,
   };
 }
 

@@ -271,15 +271,6 @@ export function depthSteps(
   return taps * paddedChannels(channels, depth) / depth;
 }
 
-/** How a product's steps are added up. */
-interface ChainSteps {
-  readonly steps: number;
-  /** Of the longest split. */
-  readonly longest: number;
-  readonly chain: number;
-  readonly chains: SlicedProduct["chains"];
-}
-
 /**
  * Steps of a product with tiles so deep, those of the longest split, and of each of a split's chains: of equal length, where the
  * user does not say how long. Padding of the depth may leave a chain of all steps.
@@ -288,16 +279,20 @@ export function chainSteps(
   request: PlanRequest,
   { slices, taps, channels, chains, splits }: SlicedProduct,
   depth: number,
-): ChainSteps {
+) {
   const steps = depthSteps({ taps, channels }, depth);
   const longest = Math.ceil(steps / splits);
   const { flush } = request;
   const chain = flush === undefined
     ? Math.ceil(longest / chainCount(request, slices, Math.ceil(taps * channels / splits)))
     : Math.ceil(flush / depth);
-  return chains === "whole" || chain >= longest
-    ? { steps, longest, chain: longest, chains: "whole" }
-    : { steps, longest, chain, chains };
+  const whole = chains === "whole" || chain >= longest;
+  return {
+    steps,
+    longest,
+    chain: whole ? longest : chain,
+    chains: whole ? "whole" as const : chains,
+  };
 }
 
 /** Slices of patches of which four leave a thread registers enough to be faster than one. */

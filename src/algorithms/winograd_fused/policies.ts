@@ -36,18 +36,8 @@ const REGISTERS = { thin: 64, few: 128, many: 256 };
 const THIN_RESULTS = 16;
 const FEW_RESULTS = 64;
 
-/** What of a policy runs on a multiprocessor at once. */
-interface Residents {
-  /** Registers of a workgroup. */
-  readonly registers: number;
-  /** Workgroups. */
-  readonly blocks: number;
-  /** Warps of a workgroup; a thread of many results has as much to do side by side as two of few. */
-  readonly warps: number;
-}
-
-/** Workgroups of a policy that a multiprocessor runs at once. */
-function residents(device: DeviceModel, policy: SlicePolicy, slices: number): Residents {
+/** Registers and warps of a policy's workgroup, and the blocks that a multiprocessor runs at once. */
+function residents(device: DeviceModel, policy: SlicePolicy, slices: number) {
   const threads = workgroupThreads(policy, slices);
   const results = threadResults(policy, slices);
   const wide = results > FEW_RESULTS;
@@ -56,6 +46,7 @@ function residents(device: DeviceModel, policy: SlicePolicy, slices: number): Re
   return {
     registers,
     blocks: Math.max(1, Math.floor(device.registers / registers)),
+    // A thread of many results has as much to do side by side as two of few.
     warps: threads / 32 * (wide ? 2 : 1),
   };
 }

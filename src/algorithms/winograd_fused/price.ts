@@ -7,7 +7,7 @@ import { parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import { pointless, slowToCompile } from "../algorithm.ts";
 import { deviceOf } from "../device/h200.ts";
-import { copyTime, type DeviceModel } from "../device/model.ts";
+import { copyTime } from "../device/model.ts";
 import type { Candidate } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
@@ -157,47 +157,28 @@ function partsRoom(
 
 function runsCost(request: PlanRequest, kernels: TileRuns, splits: number): Planned<RunsCost> {
   const device = deviceOf(request);
+  const { stream, filterStream } = device.rates;
+  const each = partialBytes(request);
   let time = 0, filters = 0, parts = 0, longest = 0;
   for (const runs of kernels) {
-    const cost = runCost(request, device, runs, splits);
-    if (isRefusal(cost)) return cost;
-    time += cost.time;
-    filters += cost.bytes - cost.parts;
+    const cut = cutRun(request, runs, splits);
+    if (isRefusal(cut)) return cut;
+    const { product, policy } = cut;
+    const extent = request.layout === "nhwc" ? policy.columns : policy.rows;
+    const shape = filterShape(request, runs, extent, policy.depth);
+    const filter = each * shape.groups * product.slices * filterDepth(shape) * shape.paddedPlaces;
+    const stored = each * cut.parts;
+    const summed = stored === 0
+      ? 0
+      : copyTime((product.splits + 1) / product.splits * stored, stream, device);
+    time += copyTime(2 * filter, filterStream, device) + summed +
+      loopTime(request, product, policy) + device.times.dispatch;
+    filters += filter;
     // Kernels store their parts to one buffer, one after the other.
-    parts = Math.max(parts, cost.parts);
-    longest = Math.max(longest, cost.longest);
+    parts = Math.max(parts, stored);
+    longest = Math.max(longest, chainSteps(request, product, policy.depth).chain * policy.depth);
   }
   return { time, bytes: filters + parts, parts, longest };
-}
-
-function runCost(
-  request: PlanRequest,
-  device: DeviceModel,
-  runs: readonly TileRun[],
-  splits: number,
-): Planned<RunsCost> {
-  const cut = cutRun(request, runs, splits);
-  if (isRefusal(cut)) return cut;
-  const { product, policy } = cut;
-  const shape = filterShape(
-    request,
-    runs,
-    request.layout === "nhwc" ? policy.columns : policy.rows,
-    policy.depth,
-  );
-  const filter = partialBytes(request) * shape.groups * product.slices * filterDepth(shape) *
-    shape.paddedPlaces;
-  const parts = partialBytes(request) * cut.parts;
-  const summed = parts === 0
-    ? 0
-    : copyTime((product.splits + 1) / product.splits * parts, device.rates.stream, device);
-  return {
-    time: copyTime(2 * filter, device.rates.filterStream, device) + summed +
-      loopTime(request, product, policy) + device.times.dispatch,
-    bytes: filter + parts,
-    parts,
-    longest: chainSteps(request, product, policy.depth).chain * policy.depth,
-  };
 }
 
 /** α of tiles along one axis. */

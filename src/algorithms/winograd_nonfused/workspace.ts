@@ -259,21 +259,14 @@ function addsChunks({ request: { problem: { op, batch } } }: WinogradGeometry, i
   return op === "bwd-filter" && images < batch;
 }
 
-/** Workspace buffers beside those of operands, in elements. */
-interface WorkspaceElements {
-  /** Products of one chunk, after splits are summed. */
-  readonly products: number;
-  /** Sums of each split; none where the depth is not split. */
-  readonly partials: number;
-  /** How many of the buffers that chunks write to there are: two where chunks add to each other. */
-  readonly targets: 1 | 2;
-}
-
-/** What the chunks of a plan need. */
+/**
+ * Elements of workspace buffers beside those of operands: products of one chunk, after splits are summed; and sums of each split, in one
+ * buffer or, where chunks add to each other, in two.
+ */
 export function workspaceOf(
   geometry: WinogradGeometry,
   { images, cut: { splits }, resultElements }: ChunkLayout,
-): WorkspaceElements {
+) {
   const adds = addsChunks(geometry, images);
   return {
     products: splits === 1 && adds ? 0 : resultElements,
