@@ -177,25 +177,13 @@ function packShape(request: PlanRequest): PackShape {
 export function depthwiseTime(request: PlanRequest): number {
   const device = deviceOf(request);
   const { problem } = request;
-  const { products, rate, passes, partials, loading = 0 } = problem.op === "bwd-filter"
+  const { products, rate, passes, partials, loading } = problem.op === "bwd-filter"
     ? gradientWork(request)
     : resultsWork(request);
   const bytes = tensorBytes(problem, operandBytes(request), resultBytes(request)) + 2 * partials;
   const product = Math.max(loading, productTime(products, rate));
   const movement = moveTime(bytes, device.rates.stream);
   return passTime(product, movement, device) + passes * device.times.dispatch;
-}
-
-/**
- * A kernel's products, what it reaches in TFLOP/s, short passes beside it, bytes of its partial results, and microseconds of
- * loads that lie apart.
- */
-interface Work {
-  readonly products: number;
-  readonly rate: number;
-  readonly passes: number;
-  readonly partials: number;
-  readonly loading?: number;
 }
 
 /** Bytes of what so many segments leave; none of one. */
@@ -228,15 +216,18 @@ function halfShare(request: PlanRequest): number {
  */
 const BESIDE = { thread: 20, staging: 20, sharing: 4 };
 
-/** Forward and backward-data. */
-function resultsWork(request: PlanRequest): Work {
+/**
+ * Forward and backward-data: a kernel's products, what it reaches in TFLOP/s, short passes beside it, bytes of its partial results, and
+ * microseconds of loads that lie apart.
+ */
+function resultsWork(request: PlanRequest) {
   const shape = depthwiseShape(request, "uniform");
   const { segments, own, vector, filter, lanes, sharing } = shape;
   const partials = partialsOf(request, segments);
   const passes = (packsFilter(request) ? 1 : 0) + (segments > 1 ? 1 : 0);
   if (isSingle(request)) {
     const rate = tapsRate(request, "depthwise", shape.axes[shape.run]!.taps);
-    return { products: directFlops(request.problem) / 2, rate, passes, partials };
+    return { products: directFlops(request.problem) / 2, rate, passes, partials, loading: 0 };
   }
   const { rates, shares, multiprocessors } = deviceOf(request);
   const met = runProducts(shape);
@@ -269,32 +260,28 @@ function resultsWork(request: PlanRequest): Work {
     rate: half * share * rates.few,
     passes,
     partials,
-    ...(vector === "sources" && sharing === 1
-      ? { loading: moveTime(4 * operandBytes(request) * rounds * places / shared, half * apart) }
-      : {}),
+    loading: vector === "sources" && sharing === 1
+      ? moveTime(4 * operandBytes(request) * rounds * places / shared, half * apart)
+      : 0,
   };
 }
 
-/** Backward-filter. */
-function gradientWork(request: PlanRequest): Work {
+/** The same of backward-filter. */
+function gradientWork(request: PlanRequest) {
   const { shape, grouped } = depthwiseFilterShape(request, "constant");
   const { segments, axes, run, places } = shape;
   const passes = segments === 1 ? 0 : grouped === 1 ? 1 : 2;
   const products = directFlops(request.problem) / 2;
   if (isSingle(request)) {
-    return {
-      products,
-      rate: tapsRate(request, "depthwiseGradient", axes[run]!.taps),
-      passes,
-      partials: 0,
-    };
+    const rate = tapsRate(request, "depthwiseGradient", axes[run]!.taps);
+    return { products, rate, passes, partials: 0, loading: 0 };
   }
   const partials = partialsOf(request, segments);
   // Fewer channels than a warp has lanes: the rest of it walks other places.
   const apart = shape.lanesInner ? Math.max(1, 32 / shape.lanes) : 1;
   const rate = halfShare(request) * deviceOf(request).rates.fewGradient /
     gradientSlowness(request, axes[run]!, places, shape, apart);
-  return { products, rate, passes, partials };
+  return { products, rate, passes, partials, loading: 0 };
 }
 
 /** Squares of strides are counted in 32 bits. */

@@ -232,3 +232,12 @@ export function coveredRows(axes: ReducedAxes, omega: Omega): number {
 export function isStrided({ stride, dilation }: ConvProblem, widthAxis: number): boolean {
   return stride[widthAxis] !== 1 || dilation[widthAxis] !== 1;
 }
+
+/** @throws {RangeError} if a size is not a positive whole number. */
+export function expectSizes(doing: string, sizes: Readonly<Record<string, number>>): void {
+  for (const [what, size] of Object.entries(sizes)) {
+    if (!Number.isSafeInteger(size) || size < 1) {
+      throw new RangeError(`Cannot ${doing}: ${what} is ${size}, expected >= 1`);
+    }
+  }
+}

@@ -1,6 +1,7 @@
 import { InputRangeError, InputSyntaxError } from "../../errors.ts";
 import {
   admissible,
+  expectSizes,
   isAdmissible,
   type Omega,
   omegaName,
@@ -188,11 +189,7 @@ function cheapest(
 
 function checkWidths(filterWidth: number, outputWidth: number): void {
   const sizes = { "the filter's width": filterWidth, "the width of ∇Y": outputWidth };
-  for (const [what, size] of Object.entries(sizes)) {
-    if (!Number.isSafeInteger(size) || size < 1) {
-      throw new RangeError(`Cannot choose WinRS kernels: ${what} is ${size}, expected >= 1`);
-    }
-  }
+  expectSizes("choose WinRS kernels", sizes);
 }
 
 /** `a8n3r6,a4n3r2`. */

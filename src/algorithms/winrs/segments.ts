@@ -1,4 +1,5 @@
 import { evenParts, type Parts } from "../../kernels/slices/correlation.ts";
+import { expectSizes } from "./omega.ts";
 import type { KernelPair } from "./pair.ts";
 
 /** The expected segment of ∇Y: Ŝ_H rows, and Ŝ_W columns, a multiple of r0 or all of O_W. */
@@ -42,7 +43,11 @@ export function segmentShape(
   count: number,
   paddingHeight = 0,
 ): SegmentShape {
-  checkSizes({ "the height of ∇Y": outputHeight, "the width of ∇Y": outputWidth, "Z": count });
+  expectSizes("cut ∇Y into segments", {
+    "the height of ∇Y": outputHeight,
+    "the width of ∇Y": outputWidth,
+    "Z": count,
+  });
   const [tiles, r] = [pair.k0, pair.first.r];
   const highest = mostRows(outputHeight, paddingHeight);
   const wanted = Math.min(count, highest * tiles);
@@ -170,14 +175,6 @@ export function segment(
 ): Segmentation {
   const shape = segmentShape(outputHeight, outputWidth, pair, count, paddingHeight);
   return tileSegments(outputHeight, outputWidth, pair, shape);
-}
-
-function checkSizes(sizes: Readonly<Record<string, number>>): void {
-  for (const [what, size] of Object.entries(sizes)) {
-    if (!Number.isSafeInteger(size) || size < 1) {
-      throw new RangeError(`Cannot cut ∇Y into segments: ${what} is ${size}, expected >= 1`);
-    }
-  }
 }
 
 /** Workgroups that take as long as each other: how many, and how long. */
