@@ -85,7 +85,7 @@ const CLEARLY_LESS = 0.99;
  */
 const WORTH_MORE_SPLITS = 0.02;
 
-export type CutRequest =
+type CutRequest =
   & TileRequest
   & Pick<PlanRequest, "splits" | "balance" | "sizes" | "maxWorkspaceBytes">;
 

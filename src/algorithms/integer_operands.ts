@@ -35,7 +35,6 @@ interface Signed {
   readonly corrected: boolean;
   /** Whether a pass writes the bias: with the input's zero point in it, or with a place for each filter of ones. */
   readonly biased: boolean;
-  /** The plain convolution. */
   readonly problem: ConvProblem;
 }
 

@@ -197,15 +197,12 @@ export function quantizeTime(request: PlanRequest): number {
   return copyTime(5 * resultElements(request.problem), device.rates.stream, device);
 }
 
-/** The passes that f32 in halves has before its products. */
-
 /** The buffers of a product in halves: words of marks, and where they have them flags of results. */
 interface SplitPlaces {
   readonly marks: number;
   readonly flags?: number;
 }
 
-/** Clears so many words of marks. */
 export function clearMarksPass(buffers: BufferList, { marks }: SplitPlaces, words: number): Pass {
   return pass(clearMarksKernel(buffers.module({}), words), buffers, { marks });
 }

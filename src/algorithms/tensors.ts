@@ -191,7 +191,6 @@ export function resultBytes(choice: ElementChoice): number {
   return scalarBytes(elementsOf(choice).result);
 }
 
-/** The first buffers of a plan. */
 export interface ProblemBuffers {
   readonly elements: Elements;
   readonly buffers: BufferList;

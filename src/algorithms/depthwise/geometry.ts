@@ -33,7 +33,7 @@ const SHARING = { least: 4, most: 8 };
 export const SMALL_GROUP = 32;
 
 /** A spatial axis that a problem lacks. */
-export const UNIT: Axis = {
+const UNIT: Axis = {
   places: 1,
   taps: 1,
   size: 1,

@@ -29,7 +29,6 @@ import {
 } from "./halves_operands.ts";
 import { implicitProduct, implicitTime, operandsProduct } from "./product.ts";
 
-/** A product of halves. */
 interface HalvesProduct extends HalvesWay {
   readonly product: Product;
   readonly cut: Cut;

@@ -41,7 +41,6 @@ interface WrittenOperand {
   >;
 }
 
-/** Values of an operand in halves. */
 export function writtenElements(
   { shape: { batches, places, padded, depthInner } }: WrittenOperand,
 ): number {
@@ -252,7 +251,6 @@ export interface HalvesMarks extends PlaceMarks {
   readonly fine: number;
 }
 
-/** Where the marks of a request lie. */
 export function halvesMarks(request: PlanRequest): HalvesMarks {
   const { problem } = request;
   const { op, inChannels, outChannels } = problem;

@@ -47,7 +47,6 @@ const HALVES_NOTE =
   "f16x3: of f32 in two halves three products; passes before it find powers of two for images and channels and split both, " +
   "one after it sums in f32 what halves do not hold";
 
-/** Plans implicit GEMM of f32 in halves. */
 export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   const chosen = halvesProduct(asked);
   if (isRefusal(chosen)) return chosen;

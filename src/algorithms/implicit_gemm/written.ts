@@ -222,7 +222,6 @@ function lyingElements({ problem, dtype }: PlanRequest, which: ConvTensor): numb
   return tensorElements(problem, which) / (dtype === "i8" ? WORD : 1);
 }
 
-/** Whether what is written has room. */
 function fits(request: PlanRequest, operands: readonly WrittenOperand[]): boolean {
   const { storage } = elementsOf(request);
   const growth = VECTOR[request.dtype === "i8" ? "i8" : "f16"];

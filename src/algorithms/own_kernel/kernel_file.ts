@@ -14,7 +14,7 @@ export const CONV_NAMES = [
   ...["sd", "sh", "sw", "pd", "ph", "pw", "dd", "dh", "dw"],
 ];
 /** The same of a product. */
-export const GEMM_NAMES = ["m", "n", "k", "batch"];
+const GEMM_NAMES = ["m", "n", "k", "batch"];
 
 const DTYPES = ["f32", "f16"] as const;
 const ROLES = ["input", "filter", "output", "bias", "a", "b", "c", "residual"] as const;
@@ -168,7 +168,7 @@ export function parseOwnKernel(
 }
 
 /** Tensors that a kernel of an operation may bind; a gradient is at the place of its tensor. */
-export function rolesOf(op: OwnKernel["op"]): string[] {
+function rolesOf(op: OwnKernel["op"]): string[] {
   const roles: readonly BufferRole[] = op === "gemm"
     ? ["a", "b", "c", "bias", "residual", "output"]
     : ["input", "filter", "output", ...(op === "fwd" ? ["bias"] as const : [])];

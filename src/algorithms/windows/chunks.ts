@@ -3,7 +3,6 @@ import { isRefusal, manyChunks, MOST_CHUNKS, type Planned, refusal } from "../re
 
 /** A run of images that is transformed and multiplied at once; chunks share their workspace. */
 export interface Chunk {
-  /** First image. */
   readonly first: number;
   readonly images: number;
 }

@@ -42,12 +42,10 @@ function forwardGeometry(request: PlanRequest, fours: boolean): WindowGeometry {
   };
 }
 
-/** What the problem is to im2win. */
 export function windowGeometry(request: PlanRequest): WindowGeometry {
   return forwardGeometry(request, fullVariant(request.variant).vectorLoads);
 }
 
-/** What the problem is to im2col. */
 export function im2colGeometry(request: PlanRequest): WindowGeometry {
   return forwardGeometry(request, request.layout !== "nhwc");
 }
