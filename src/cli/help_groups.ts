@@ -8,6 +8,7 @@ export const GROUPS = {
   table: "Tables and records:",
   suite: "With --suite:",
   model: "With --model:",
+  fuzz: "With --run or --worker:",
   files: "Files:",
   device: "Device:",
   kernel: "Choice of kernel:",

@@ -7,6 +7,9 @@ import { gemmSubject } from "../run/gemm_subject.ts";
 import { defaultFill } from "../run/operands.ts";
 import { inputFiles, openConv, operandFlags } from "./conv_files.ts";
 import { commandWrites } from "./failure.ts";
+import { fuzz } from "./fuzz.ts";
+import { convCases, gemmCases } from "./fuzz_cases.ts";
+import { fuzzOptions } from "./fuzz_options.ts";
 import { gemmFiles, openGemm } from "./gemm_files.ts";
 import { printer, reporter } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
@@ -24,6 +27,13 @@ import {
 import { type ClaimOptions, verifyGemmOptions, verifyOptions } from "./verify_options.ts";
 
 const DOING = "Cannot verify";
+/** What says the problem of files, or is one. */
+const CONV_FILES = [
+  ...["input", "filter", "gradOutput", "bias", "output", "stride", "padding", "dilation", "groups"],
+  ...["filterLayout", "inputSize", "filterSize", "fill", "as", "scale", "inputZeroPoint"],
+  ...["filterZeroPoint", "outputZeroPoint"],
+];
+const GEMM_FILES = ["a", "b", "c", "bias", "residual", "output", "fill", "as"];
 
 /** `wgconv verify`: a result of another program, checked. */
 export function verifyCommand() {
@@ -35,6 +45,11 @@ export function verifyCommand() {
     .action(async (options, command) => {
       refuseWords(DOING, command.args, operandFlags(options.op));
       if (options.manifest !== undefined) return await concludeManifest(options);
+      const fuzzing = fuzzOptions(command, CONV_FILES);
+      if (fuzzing !== undefined) {
+        const cases = await convCases({ ...options, ...fuzzing }, command);
+        return await fuzz(cases, { ...options, ...fuzzing }, command);
+      }
       await conclude(inputFiles(options), options, async (output) => {
         using opened = await openAs(
           (dtype) => openConv({ ...options, dtype: dtype === "i8" ? "i8" : "f32" }, [output]),
@@ -60,6 +75,11 @@ export function verifyCommand() {
 function verifyGemmCommand() {
   return verifyGemmOptions().action(async (options, command) => {
     refuseWords(DOING, command.args, ["--a", "--b", "--output"]);
+    const fuzzing = fuzzOptions(command, GEMM_FILES);
+    if (fuzzing !== undefined) {
+      const all = { ...options, ...fuzzing };
+      return await fuzz(gemmCases(all), all, command);
+    }
     await conclude(gemmFiles(options), options, async (output) => {
       using opened = await openAs(
         (dtype) => openGemm({ ...options, dtype }, [output]),

@@ -1,5 +1,6 @@
 import type { Command } from "#cli-types";
 import { CLAIM_HELP } from "../verify/claims.ts";
+import { addFuzzOptions, FUZZ_NOTES } from "./fuzz_options.ts";
 import { GROUPS } from "./help_groups.ts";
 import { matrixCommand } from "./gemm_options.ts";
 import { operandCommand } from "./problem_options.ts";
@@ -12,12 +13,16 @@ The result in --output is compared in FP64, and its errors with those that the a
   f16       f16 results, sums in f32 or f16; bf16: bf16 results, f32 sums. f16-f32-f16 says all three
   auto      finds the finest arithmetic that explains the result, and says which it is
 Files are as wgconv conv takes them. No GPU is used.
+Shapes, layouts and types of files are those of wgconv conv; wgconv verify gemm takes products.
+${FUZZ_NOTES}
 
 Examples:
   wgconv verify --input x.npy --filter w.npy --padding 1 --output y.npy --arithmetic f32
   wgconv verify --op bwd-filter --input x.npz:x --grad-output x.npz:dy --output x.npz:dw --arithmetic tf32
   wgconv verify gemm --a a.npy --b b.npy --output y.npy --arithmetic bf16
   wgconv verify --manifest dump/manifest.json
+  wgconv verify --worker 'python3 numpy_worker.py' --random 300 --junit verify.xml
+  wgconv verify --run './conv {input} {filter} {output} {problem}' --ranges 'axes=2 groups=1'
 
 Exit 1: the result failed, or nothing could be said of it.`;
 
@@ -28,18 +33,22 @@ Examples:
 
 /** `wgconv verify` and its options. */
 export function verifyOptions() {
-  return claimOptions(operandCommand("verify"))
+  const command = claimOptions(operandCommand("verify"))
     .optionsGroup(GROUPS.files)
     .option("--manifest <file>", "check every layer of a model that wgconv layers --dump wrote")
     .description("Check the accuracy of a result that another program computed.")
     .addHelpText("after", EXAMPLES);
+  addFuzzOptions(command);
+  return command;
 }
 
 /** `wgconv verify gemm` and its options. */
 export function verifyGemmOptions() {
-  return claimOptions(matrixCommand("gemm"))
+  const command = claimOptions(matrixCommand("gemm"))
     .description("Check the accuracy of a matrix product that another program computed.")
     .addHelpText("after", GEMM_EXAMPLES);
+  addFuzzOptions(command);
+  return command;
 }
 
 /** Adds what verifying takes beside operands. */

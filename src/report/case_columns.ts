@@ -55,6 +55,7 @@ export const CASE_COLUMNS = {
   ),
   layout: words("layout", ({ layout }) => layout || "-"),
   cache: words("cache", ({ cache }) => cache ?? "-"),
+  data: words("data", ({ fill }) => fill ?? "-"),
   series: words(
     "made by",
     (record) =>

@@ -126,7 +126,7 @@ function waysOf(name: string, of: ClaimedCase): readonly Way[] {
   }
   const [elements, algorithm] = splitAlgorithm(name);
   const { operands, sums, results: as = results } = parseElements(elements, name);
-  return operands.flatMap((kind) => {
+  const ways = operands.flatMap((kind) => {
     const said: PlanArithmetic = {
       ...(as === undefined || as === "f32" ? {} : { results: as }),
       ...(kind === undefined ? read : { operands: kind }),
@@ -144,6 +144,8 @@ function waysOf(name: string, of: ClaimedCase): readonly Way[] {
     const cut = kind === "tf32-truncated" ? " of operands cut off" : "";
     return all(orders.map((way) => ({ ...way, name: way.name + cut })), said);
   });
+  // Libraries that may round to TF32 need not: of operands that it holds f32's errors remain.
+  return name === "tf32" ? [...ways, ...waysOf("f32-any", of)] : ways;
 }
 
 /** Sums that are said to be in f32, of a subject that is in f64 otherwise. */

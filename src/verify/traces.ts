@@ -15,8 +15,12 @@ const COUNT = 1024;
 const FEWEST = 32;
 /** So many right results have all their last bits 0 by no chance. */
 const FEWEST_RESULTS = 16;
+/** Results below this share of Σ|a||b| have last bits that rounding decides. */
+const CANCELLED = 2 ** -8;
 /** Errors below which operands are rounded to nothing that is known here. */
 const LEAST_REL_L2 = 1e-6;
+/** What rounded operands make at least, over Σ|a||b|, to be told from f32's sums. */
+const LEAST_MADE = 2 ** -22;
 /** What errors have of those that rounded operands make, about 1 or nearly nothing, and how sure that must be. */
 const SHARE = { least: 0.7, most: 1.3, deviations: 8 };
 
@@ -47,7 +51,7 @@ export async function coarserTrace(
   const { subject, operands } = reference;
   if (subject.exact || verified.verdict !== "pass") return undefined;
   const outputs = sampledOutputs(reference, result, COUNT);
-  const grain = coarserGrain(outputs.got, outputs.expected, verified);
+  const grain = coarserGrain(outputs, verified);
   if (grain !== undefined) return `all results are numbers of ${grain}`;
   const { rel_l2 } = verified.accuracy;
   const { operands: own = "f32", sums } = verified.rounding;
@@ -57,9 +61,12 @@ export async function coarserTrace(
   for (const kind of COARSER[own]) {
     const { values } = await subject.reference(roundedOperands(operands, kind), { indices });
     const over = order.map(([, i]) => 1 / outputs.magnitudes[i]!);
+    // Of sums that cancel, what operands' rounding makes is no larger than that of sums.
     const errors = order.map(([, i], at) => (outputs.got[i]! - outputs.expected[i]!) * over[at]!);
     const made = order.map(([, i], at) => (values[at]! - outputs.expected[i]!) * over[at]!);
-    if (isMadeOf(errors, made)) return `errors are those of operands in ${WORDS[kind]}`;
+    if (rmsOf(made) > LEAST_MADE && isMadeOf(errors, made)) {
+      return `errors are those of operands in ${WORDS[kind]}`;
+    }
   }
   return undefined;
 }
@@ -74,8 +81,7 @@ const WORDS: Readonly<Record<OperandRounding, string>> = {
 
 /** The type that all results have which should be rounded otherwise. */
 function coarserGrain(
-  got: readonly number[],
-  expected: readonly number[],
+  { got, expected, magnitudes }: ReturnType<typeof sampledOutputs>,
   { rounding: { results, sums } }: Judged,
 ): string | undefined {
   if (results === "bf16") return undefined;
@@ -85,8 +91,10 @@ function coarserGrain(
   const own = results ?? (sums === "f64" ? "f64" : "f32");
   return kinds.find((kind) => {
     const coarse = (value: number) => as(kind, value) === value;
-    // What is right in few bits says nothing.
-    const finer = expected.flatMap((value, i) => coarse(as(own, value)) ? [] : [i]);
+    // What is right in few bits says nothing, nor what is left of sums that cancel.
+    const finer = expected.flatMap((value, i) =>
+      coarse(as(own, value)) || Math.abs(value) < CANCELLED * magnitudes[i]! ? [] : [i]
+    );
     const different = new Set(finer.map((i) => as(own, expected[i]!))).size;
     return different >= FEWEST_RESULTS && finer.every((i) => coarse(got[i]!));
   });
@@ -103,6 +111,11 @@ function roundedOperands(operands: HostOperands, kind: OperandRounding): HostOpe
         : data,
     ]),
   );
+}
+
+function rmsOf(values: readonly number[]): number {
+  const finite = values.filter(Number.isFinite);
+  return Math.sqrt(finite.reduce((sum, value) => sum + value * value, 0) / finite.length);
 }
 
 /** Whether errors have other ones as a part of them, by regression on what these differ from their mean by. */

@@ -1,0 +1,154 @@
+/** Kernels of others as programs: a worker that stays and answers lines of JSON, or a command that is run for each problem. */
+import { Child } from "./child.ts";
+
+/** What a kernel is asked for. */
+export interface KernelRequest {
+  /** The problem as plain fields, and the paths. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** What stands for `{name}` in a command. */
+  readonly words: Readonly<Record<string, string>>;
+}
+
+/** What came of it. */
+export interface KernelAnswer {
+  /** Microseconds, where the kernel tells them. */
+  readonly time?: number;
+  /** Why it does not compute this problem, where it says so. */
+  readonly unsupported?: string;
+}
+
+/** What a kernel did in place of an answer. */
+export class KernelFault extends Error {
+  /** As errors print it. */
+  override readonly name = "KernelFault";
+}
+
+/** A kernel of others. */
+export interface ForeignKernel {
+  /**
+   * Asks for a result, which is in its file then.
+   *
+   * @throws {KernelFault} where there is none.
+   * @throws {TypeError} where the program does not start.
+   */
+  ask(request: KernelRequest): Promise<KernelAnswer>;
+  /** Ends its program. */
+  close(): Promise<void>;
+}
+
+/** Milliseconds that a worker has to end by itself. */
+const PATIENCE = 500;
+/** Characters of an answer that messages hold. */
+const SHOWN = 80;
+
+/** A worker: it gets a request a line, as JSON, and answers with a line of JSON. One that fails is started again. */
+export function startWorker(argv: readonly string[], timeoutMs: number): ForeignKernel {
+  let child: Child | undefined;
+  const drop = (fault: string): never => {
+    child?.kill();
+    child = undefined;
+    throw new KernelFault(fault);
+  };
+  return {
+    async ask({ fields }) {
+      // It may have ended after its last answer.
+      if (child?.ended) child.kill();
+      if (child === undefined || child.ended) child = new Child(argv, "piped");
+      const own = child;
+      const exchange = async () => {
+        await own.write(JSON.stringify(fields));
+        return await own.line();
+      };
+      const line = await within(exchange(), timeoutMs);
+      if (line === LATE) return drop(`no answer within ${timeoutMs / 1000} s`);
+      if (line === undefined) {
+        const ending = await within(own.ending(), PATIENCE);
+        return drop(
+          ending === LATE ? "it closed its output" : `it ended with ${ending}`,
+        );
+      }
+      try {
+        return parseAnswer(line, fields.output as string);
+      } catch (error) {
+        // Lines and requests may not belong to each other any more.
+        if (error instanceof Rubbish) drop(error.message);
+        throw error;
+      }
+    },
+    async close() {
+      await child?.close(PATIENCE);
+    },
+  };
+}
+
+/** A command with `{names}` in its words, which is run for each request. Its last line of output may tell a time. */
+export function runCommand(
+  argvOf: (words: KernelRequest["words"]) => readonly string[],
+  timeoutMs: number,
+): ForeignKernel {
+  return {
+    async ask({ fields, words }) {
+      const child = new Child(argvOf(words), "null");
+      try {
+        const done = async () => {
+          let last = "";
+          const reading = (async () => {
+            for (let line; (line = await child.line()) !== undefined;) last = line;
+          })();
+          const { success } = await child.end();
+          await within(reading, PATIENCE);
+          return { success, last };
+        };
+        const ran = await within(done(), timeoutMs);
+        if (ran === LATE) throw new KernelFault(`not done within ${timeoutMs / 1000} s`);
+        if (!ran.success) throw new KernelFault(`it ended with ${await child.ending()}`);
+        const said = ran.last.startsWith("{") && ran.last.includes("time_us");
+        return said ? parseAnswer(ran.last, fields.output as string) : {};
+      } finally {
+        child.kill();
+        await child.close(0);
+      }
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+/** A line that is no answer. */
+class Rubbish extends KernelFault {}
+
+/**
+ * Reads an answer: `{"output": path, "time_us": number}`, `{"error": text}` or `{"unsupported": text}`.
+ *
+ * @throws {KernelFault} for an error, and for what is no answer.
+ */
+function parseAnswer(line: string, output: string): KernelAnswer {
+  let answer: Record<string, unknown>;
+  try {
+    answer = Object(JSON.parse(line));
+  } catch {
+    throw new Rubbish(`it printed "${line.slice(0, SHOWN)}" in place of a line of JSON`);
+  }
+  const { error, unsupported, time_us: time, output: path = output } = answer;
+  if (typeof error === "string") throw new KernelFault(`error: ${error}`);
+  if (typeof unsupported === "string") return { unsupported };
+  if (!("output" in answer) && time === undefined) {
+    throw new Rubbish(`its answer has no "output": ${line.slice(0, SHOWN)}`);
+  }
+  if (path !== output) throw new Rubbish(`its output is ${path}, expected ${output}`);
+  if (time === undefined || time === null) return {};
+  if (typeof time === "number" && time >= 0 && Number.isFinite(time)) return { time };
+  throw new Rubbish(`its time_us is ${JSON.stringify(time)}, expected microseconds`);
+}
+
+const LATE = Symbol("late");
+
+/** What a promise gives, unless it takes longer. */
+async function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof LATE> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<typeof LATE>((resolve) => timer = setTimeout(() => resolve(LATE), ms));
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
