@@ -1,14 +1,19 @@
 /**
- * The tables of docs/performance.md, from the records in bench/results/:
+ * The tables of docs/performance.md, from the records in bench/results/, and of docs/gpus_compiled.md:
  *   deno run -A bench/tables.ts NAME...
  *   deno run -A bench/tables.ts --update docs/performance.md
  * The first form prints tables, the second writes each anew where the file names it between
  * `<!-- bench/tables.ts NAME -->` and `<!-- end -->`. Without arguments: the names. Needs no GPU.
  */
 import { CONVOLUTION_TABLES } from "./tables/convolutions.ts";
+import { COMPILED_TABLES } from "./tables/gpus_compiled.ts";
 import { PRODUCT_TABLES } from "./tables/products.ts";
 
-const TABLES: Readonly<Record<string, () => string>> = { ...CONVOLUTION_TABLES, ...PRODUCT_TABLES };
+const TABLES: Readonly<Record<string, () => string>> = {
+  ...CONVOLUTION_TABLES,
+  ...PRODUCT_TABLES,
+  ...COMPILED_TABLES,
+};
 const PLACE = /(<!-- bench\/tables\.ts (\S+) -->\n)[\s\S]*?(<!-- end -->)/g;
 
 function table(name: string): string {

@@ -1,7 +1,8 @@
 #!/bin/sh
-# mesa26.sh ROOT COMMAND...: runs Deno's COMMAND in the checkout on the CPU driver of Mesa 26, which has subgroup matrices
-# (8x8x8, of f16 and int8) where Debian 12's and 13's own have none. ROOT is a Debian 13 system with it, made here where there
-# is none yet (0.9 GB, some minutes). Mounts are the command's own and end with it. Exits with 75 where it may not mount.
+# mesa26.sh ROOT COMMAND...: runs COMMAND in the checkout on the CPU driver of Mesa 26, which has subgroup matrices (8x8x8, of
+# f16 and int8) where Debian 12's and 13's own have none. ROOT is a Debian 13 system with it and its drm-shims, made here where
+# there is none yet (1.1 GB, some minutes). Mounts are the command's own and end with it. MESA26_ENV: further variables, A=B.
+# Exits with 75 where it may not mount.
 set -eu
 root=$1
 shift
@@ -10,7 +11,7 @@ if [ "$(id -u)" != 0 ] || ! unshare --mount true 2>/dev/null; then
   echo "mesa26: mounting and chroot are not allowed here" >&2
   exit 75
 fi
-if [ ! -e "$root/$driver" ]; then
+if [ ! -e "$root/usr/lib/x86_64-linux-gnu/libamdgpu_noop_drm_shim.so" ]; then
   command -v debootstrap >/dev/null || apt-get install -y -qq debootstrap >/dev/null
   mirror=${WGCONV_DEBIAN_MIRROR:-$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
     sed -n -e 's/^URIs: *\([^ ]*\).*/\1/p' -e 's/^deb \(\[[^]]*\] \)\{0,1\}\([^ ]*\) .*/\2/p' |
@@ -25,7 +26,7 @@ if [ ! -e "$root/$driver" ]; then
   echo "deb $mirror trixie-backports main" >"$root/etc/apt/sources.list.d/backports.list"
   chroot "$root" apt-get update -qq
   DEBIAN_FRONTEND=noninteractive chroot "$root" apt-get install -y -qq --no-install-recommends \
-    -t trixie-backports mesa-vulkan-drivers libvulkan1 >/dev/null
+    -t trixie-backports mesa-vulkan-drivers libvulkan1 mesa-drm-shim >/dev/null
 fi
 deno=$(command -v deno)
 cache=$(deno info --json | sed -n 's/^ *"denoDir": "\(.*\)",$/\1/p')
@@ -38,7 +39,7 @@ exec unshare --mount sh -c '
   mount --bind "$deno" "$root/usr/local/bin/deno"
   mount --bind "$cache" "$root/deno-cache"
   mount --bind . "$root/checkout"
-  exec chroot "$root" env -i HOME=/root PATH=/usr/local/bin:/usr/bin:/bin DENO_DIR=/deno-cache \
+  exec chroot "$root" env -i HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin DENO_DIR=/deno-cache \
     NO_COLOR=1 XDG_RUNTIME_DIR=/tmp "VK_DRIVER_FILES=/$driver" WGCONV_TEST_BACKEND=dawn \
-    "WGCONV_TEST_MATRIX=${WGCONV_TEST_MATRIX:-}" sh -c "cd /checkout && exec deno \"\$@\"" sh "$@"
+    "WGCONV_TEST_MATRIX=${WGCONV_TEST_MATRIX:-}" ${MESA26_ENV:-} sh -c "cd /checkout && exec \"\$@\"" sh "$@"
 ' sh "$root" "$deno" "$cache" "$driver" "$@"

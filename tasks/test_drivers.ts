@@ -86,7 +86,7 @@ async function testMatrixUnits(): Promise<boolean | undefined> {
   const run = async (names: readonly string[], matrix: string, ...options: readonly string[]) => {
     const files = names.map((name) => `tests/drivers/${name}_test.ts`);
     const { code } = await new Deno.Command("sh", {
-      args: ["tasks/mesa26.sh", root, "test", "-A", ...options, ...files],
+      args: ["tasks/mesa26.sh", root, "deno", "test", "-A", ...options, ...files],
       env: { WGCONV_TEST_MATRIX: matrix },
     }).spawn().status;
     return code;

@@ -35,23 +35,36 @@ export interface PipelineFigures {
   readonly sharedBytes?: number;
   /** Bytes of machine code. */
   readonly codeBytes?: number;
+  /** What runs side by side: waves of a SIMD or core, or threads of a core. */
+  readonly occupancy?: number;
 }
 
 /** Drivers' names of figures, without case, blanks and punctuation: NVIDIA's, RADV's, ANV's and others of Mesa. */
 const NAMES: Readonly<Record<string, keyof PipelineFigures>> = {
   registercount: "registers",
   registers: "registers",
+  registersused: "registers",
+  maxliveregisters: "registers",
+  numberofgprs: "registers",
+  gprs: "registers",
   vgprs: "registers",
   localmemorysize: "localBytes",
   scratchsize: "localBytes",
   scratchmemorysize: "localBytes",
   spilledvgprs: "spilled",
   spillcount: "spilled",
+  spills: "spilled",
+  spillstomemory: "spilled",
+  stpcount: "spilled",
   sharedmemorysize: "sharedBytes",
   ldssize: "sharedBytes",
   workgroupmemorysize: "sharedBytes",
   binarysize: "codeBytes",
   codesize: "codeBytes",
+  subgroupspersimd: "occupancy",
+  maxwavespercore: "occupancy",
+  maxwarpssm: "occupancy",
+  threads: "occupancy",
 };
 
 /**

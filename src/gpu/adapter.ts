@@ -1,6 +1,10 @@
 import type { DeviceLimits } from "../algorithms/plan.ts";
 import { UnsupportedError } from "../errors.ts";
-import type { MatrixUnit, MatrixUnits } from "../kernels/matrix_units.ts";
+import {
+  type MatrixUnit,
+  type MatrixUnits,
+  SUBGROUP_SIZE_FEATURE,
+} from "../kernels/matrix_units.ts";
 import type { GpuProvider, ProviderName } from "./provider.ts";
 
 /** What is known of the adapter a device came from. */
@@ -102,8 +106,8 @@ interface SubgroupMatrixConfig {
 const UNIT_TYPES = ["f16 f32", "i8 i32"];
 
 /**
- * The matrix units of an adapter whose features were granted; undefined without, or where subgroups are of several sizes,
- * since a kernel is made for one.
+ * The matrix units of an adapter whose features were granted; undefined without. Where subgroups are of several sizes, kernels fix the
+ * least, in which AMD's and Intel's multiply.
  */
 export function readMatrixUnits(
   { info }: Pick<GPUAdapter, "info">,
@@ -112,7 +116,8 @@ export function readMatrixUnits(
 ): MatrixUnits | undefined {
   const { vendor, subgroupMinSize, subgroupMaxSize } = info;
   const has = matrixFeatures.length > 0 && matrixFeatures.every((name) => granted.includes(name));
-  if (!has || subgroupMinSize !== subgroupMaxSize) return undefined;
+  const fixesSubgroups = subgroupMinSize !== subgroupMaxSize;
+  if (!has || fixesSubgroups && !granted.includes(SUBGROUP_SIZE_FEATURE)) return undefined;
   // Not in WebGPU's types yet.
   const { subgroupMatrixConfigs = [] } = info as GPUAdapterInfo & {
     readonly subgroupMatrixConfigs?: Iterable<SubgroupMatrixConfig>;
@@ -124,9 +129,10 @@ export function readMatrixUnits(
       m: M,
       n: N,
       k: K,
+      ...(fixesSubgroups && { fixesSubgroups }),
     }))
     .filter(({ component, result }) => UNIT_TYPES.includes(`${component} ${result}`))
     .filter(({ component }) => component !== "f16" || granted.includes("shader-f16"));
   if (units.length === 0) return undefined;
-  return { lanes: subgroupMaxSize, units, ...(vendor === "nvidia" && { cutsOff: true }) };
+  return { lanes: subgroupMinSize, units, ...(vendor === "nvidia" && { cutsOff: true }) };
 }

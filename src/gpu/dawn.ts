@@ -1,4 +1,4 @@
-import { MATRIX_FEATURES } from "../kernels/matrix_units.ts";
+import { MATRIX_FEATURES, SUBGROUP_SIZE_FEATURE } from "../kernels/matrix_units.ts";
 import { loadAddon } from "./dawn_addon.ts";
 import { noAdapterMessage } from "./no_adapter.ts";
 import { boundedIndices } from "../kernels/bounded.ts";
@@ -9,6 +9,7 @@ type AsyncMethod = (this: unknown, ...values: unknown[]) => Promise<unknown>;
 const DIRECTIVES = {
   "shader-f16": "f16",
   "subgroups": "subgroups",
+  [SUBGROUP_SIZE_FEATURE]: "subgroup_size_control",
   "chromium-experimental-subgroup-matrix": "chromium_experimental_subgroup_matrix",
 };
 

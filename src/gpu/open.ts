@@ -1,6 +1,7 @@
 import { DEFAULT_LIMITS, type DeviceLimits } from "../algorithms/plan.ts";
 import { InputTypeError, UnsupportedError } from "../errors.ts";
 import { said } from "../expect.ts";
+import { SUBGROUP_SIZE_FEATURE } from "../kernels/matrix_units.ts";
 import { findAdapter, LIMIT_NAMES, readLimits, readMatrixUnits, summarize } from "./adapter.ts";
 import { grantedFeatures, tryDevice } from "./features.ts";
 import { GpuDevice } from "./gpu_device.ts";
@@ -37,8 +38,8 @@ export async function openOn(
   const optional = [
     "timestamp-query",
     ...provider.matrixFeatures,
-    // What matrix units multiply.
-    ...(provider.matrixFeatures.length > 0 ? ["shader-f16"] : []),
+    // What matrix units multiply, and how many threads do.
+    ...(provider.matrixFeatures.length > 0 ? ["shader-f16", SUBGROUP_SIZE_FEATURE] : []),
     ...options.optionalFeatures ?? [],
   ];
   let features = [...new Set([...required, ...optional])];

@@ -30,7 +30,7 @@ import {
   variantTrait,
 } from "./main_loop_variant.ts";
 import { stagedAlong } from "./matrix_policies.ts";
-import { MATRIX_FEATURES, type UnitChain, unitDepth, unitScalar } from "./matrix_units.ts";
+import { matrixFeatures, type UnitChain, unitDepth, unitScalar } from "./matrix_units.ts";
 import {
   loopIterations,
   type ModuleBuilder,
@@ -368,7 +368,10 @@ export function mainLoopKernel(
     bytes: mainLoopBytes(policy, a, b, variant, parts !== undefined && rounds === undefined),
     iterations: loopIterations(longest, stepIterations(policy, options.variant)) +
       output.iterations * policy.threadRows * policy.threadColumns,
-    features: [...(feature ? [feature] : []), ...(policy.matrix ? MATRIX_FEATURES : [])],
+    features: [
+      ...(feature ? [feature] : []),
+      ...(policy.matrix ? matrixFeatures(policy.matrix.unit) : []),
+    ],
   });
 
   /** Where the loop ends, where it may be rotated. */

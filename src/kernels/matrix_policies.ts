@@ -138,7 +138,7 @@ export const TAP_POLICY_NAMES: readonly string[] = [
 
 /**
  * The policies in elements of a unit, those whose sums its subgroups can pass on. Of units of 16 x 8 twice as many matrices lie
- * along the columns.
+ * along the columns, of 8 x 16 along the rows.
  *
  * @param split Of f32 operands in two halves, one matrix of each.
  */
@@ -148,7 +148,7 @@ export function matrixPolicies(
   split = false,
   { row, ring, gathered = false }: TapWalk = {},
 ): TilePolicy[] {
-  const wide = unit.m / unit.n;
+  const [high, wide] = [Math.max(1, unit.n / unit.m), Math.max(1, unit.m / unit.n)];
   const own = row !== undefined
     ? rowPolicies(row)
     : ring !== undefined
@@ -156,8 +156,8 @@ export function matrixPolicies(
     : plainPolicies(gathered).filter(({ depth }) => !split || depth % 2 === 0);
   return own.map((policy): MatrixPolicy => ({
     ...policy,
-    matrices: [policy.matrices[0], policy.matrices[1] * wide],
-    stage: [policy.stage[0], policy.stage[1] * wide],
+    matrices: [policy.matrices[0] * high, policy.matrices[1] * wide],
+    stage: [policy.stage[0] * high, policy.stage[1] * wide],
   }))
     .filter(({ stage }) => dealsTo(lanes, stage[0] * unit.m, stage[1] * unit.n))
     .map((policy) => tilePolicy(policy, unit, lanes, split))

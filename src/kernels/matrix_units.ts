@@ -13,11 +13,13 @@ export interface MatrixUnit {
   readonly n: number;
   /** Products that each sum takes up. */
   readonly k: number;
+  /** Whether a kernel fixes the size of its subgroups, since the device has several. */
+  readonly fixesSubgroups?: boolean;
 }
 
 /** What a device multiplies on units of its own, by all threads of a subgroup together. */
 export interface MatrixUnits {
-  /** Threads of every subgroup. */
+  /** Threads of every subgroup that multiplies. */
   readonly lanes: number;
   /** What they multiply, a shape and types each. */
   readonly units: readonly MatrixUnit[];
@@ -28,11 +30,30 @@ export interface MatrixUnits {
   readonly cutsOff?: boolean;
 }
 
-/** WebGPU features of a kernel that multiplies on matrix units. */
+/** What a kernel asks of its subgroups. */
+export interface Subgroups {
+  /** Threads of each; the device's choice where absent. */
+  readonly size?: number;
+}
+
+/** WebGPU features of a device that multiplies on matrix units. */
 export const MATRIX_FEATURES: readonly string[] = [
   "subgroups",
   "chromium-experimental-subgroup-matrix",
 ];
+
+/** The feature by which a kernel fixes the size of its subgroups. */
+export const SUBGROUP_SIZE_FEATURE = "subgroup-size-control";
+
+/** WebGPU features of a kernel that multiplies on the unit. */
+export function matrixFeatures({ fixesSubgroups }: MatrixUnit): readonly string[] {
+  return fixesSubgroups ? [...MATRIX_FEATURES, SUBGROUP_SIZE_FEATURE] : MATRIX_FEATURES;
+}
+
+/** The subgroups of such a kernel: their size where it fixes that. */
+export function matrixSubgroups({ fixesSubgroups }: MatrixUnit, lanes: number): Subgroups {
+  return fixesSubgroups ? { size: lanes } : {};
+}
 
 /** The unit for these elements, of several the largest; undefined where the device has none. */
 export function matrixUnitFor(

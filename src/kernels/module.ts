@@ -1,6 +1,7 @@
 import { range } from "./lists.ts";
 import { Eta } from "../deps/eta.ts";
 import type { BindingKind, Kernel } from "./kernel.ts";
+import type { Subgroups } from "./matrix_units.ts";
 import {
   type Scalar,
   scalarBytes,
@@ -263,10 +264,11 @@ export function render(template: string, it: object): string {
   return eta.renderString(template, it);
 }
 
-/** The beginning of a kernel of so many threads a workgroup. */
-export function mainText(threads: number, subgroups = false): string {
+/** The beginning of a kernel of so many threads a workgroup; with `subgroups` it knows a thread's place in them. */
+export function mainText(threads: number, subgroups?: Subgroups): string {
+  const size = subgroups?.size;
   return [
-    `@compute @workgroup_size(${threads})`,
+    `@compute @workgroup_size(${threads})${size === undefined ? "" : ` @subgroup_size(${size})`}`,
     "fn main(",
     "  @builtin(workgroup_id) workgroup: vec3u,",
     "  @builtin(num_workgroups) grid: vec3u,",

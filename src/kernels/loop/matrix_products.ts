@@ -1,6 +1,6 @@
 import { lines, range } from "../lists.ts";
 import { typeName, zeroOf } from "../../elements/scalar.ts";
-import { unitDepth } from "../matrix_units.ts";
+import { matrixSubgroups, unitDepth } from "../matrix_units.ts";
 import type { FragmentPlaces, OutputStore } from "../output.ts";
 import type { MatrixTile } from "../policy.ts";
 import {
@@ -240,7 +240,7 @@ export function matrixProducts(
   ]);
   return {
     declarations: memory.declarations,
-    subgroups: true,
+    subgroups: matrixSubgroups(unit, matrix.lanes),
     ...(ringed && {
       kept: {
         begin: ringed.begin.join("\n"),

@@ -1,5 +1,6 @@
 import { range } from "../lists.ts";
 import template from "../../../shaders/step_loop.wgsl" with { type: "text" };
+import type { Subgroups } from "../matrix_units.ts";
 import { mainText, type ModuleBuilder, render } from "../module.ts";
 
 /** Brings one operand of a step from storage into workgroup memory: text, over the thread index `t`. */
@@ -39,7 +40,7 @@ export interface StepProducts {
   /** The tiles, and what else of workgroup memory it takes. */
   readonly declarations: readonly string[];
   /** Whether it asks for `subgroup` and `lane`, a thread's subgroup and its place there. */
-  readonly subgroups?: boolean;
+  readonly subgroups?: Subgroups;
   /** Declares the sums, all zero. */
   readonly sums: string;
   /** Collects what is multiplied first from tile `fill`, where buffers are `collected`. */

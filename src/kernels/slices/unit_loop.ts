@@ -1,7 +1,13 @@
 import { lines, range } from "../lists.ts";
 import exchange from "../../../shaders/exchange.wgsl" with { type: "text" };
 import { END_BYTES, type StepLoader, stepLoopText, type StepProducts } from "../loop/step_loop.ts";
-import { MATRIX_FEATURES, type MatrixUnit, type MatrixUnits, unitShape } from "../matrix_units.ts";
+import {
+  matrixFeatures,
+  matrixSubgroups,
+  type MatrixUnit,
+  type MatrixUnits,
+  unitShape,
+} from "../matrix_units.ts";
 import { type ModuleBuilder, render, type SizedKernel, sizedKernel } from "../module.ts";
 import { resultsText, type SliceStore } from "./exchange.ts";
 import {
@@ -174,7 +180,7 @@ function unitSliceProducts(policy: UnitSlicePolicy, parts: StepProducts["parts"]
   ].join("\n");
   return {
     declarations: [`var<workgroup> tile: array<vec4<u32>, ${unitSliceVectors(policy)}>;`],
-    subgroups: true,
+    subgroups: matrixSubgroups(unit, policy.lanes),
     sums: eachSum(policy, (name) => `  var ${name} = ${result}();`).join("\n"),
     multiply,
     multiplyLast: "",
@@ -283,6 +289,6 @@ export function unitSliceKernel(
     threads,
     bytes: unitSliceBytes(policy),
     iterations: sliceIterations(shape, written),
-    features: ["shader-f16", ...MATRIX_FEATURES],
+    features: ["shader-f16", ...matrixFeatures(unit)],
   });
 }

@@ -10,8 +10,8 @@ import { integerKernels } from "./integers.ts";
 import { fusedKernels, nonfusedKernels, winrsKernels } from "./winograd.ts";
 import { windowKernels } from "./windows.ts";
 
-/** Kernels of every algorithm, each once, and so many that each pair of traits occurs. */
-function kernels(): Kernel[] {
+/** Kernels of every algorithm, each once. */
+export function everyKernel(): Kernel[] {
   const all = [
     implicitKernels,
     gemmKernels,
@@ -25,7 +25,7 @@ function kernels(): Kernel[] {
     biasGradientKernels,
     integerKernels,
   ].flatMap((family) => family());
-  return coverPairs([...new Map(all.map((kernel) => [kernel.name, kernel])).values()]);
+  return [...new Map(all.map((kernel) => [kernel.name, kernel])).values()];
 }
 
 /** What a backend's compiler finds wrong in any of them, by kernel, and how many there are. */
@@ -33,7 +33,8 @@ export async function findErrors(
   backend: Backend,
 ): Promise<{ count: number; errors: [kernel: string, message: string][] }> {
   using validator = await openValidator(backend, { robust: false });
-  const all = kernels();
+  // So many that each pair of traits occurs.
+  const all = coverPairs(everyKernel());
   const errors: [string, string][] = [];
   for (const kernel of all) {
     for (const { type, message } of await validator.validate(kernel)) {
