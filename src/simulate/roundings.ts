@@ -23,7 +23,7 @@ export function roundedSource(source: SumSource, round: Round): SumSource {
   };
 }
 
-/** What is added to a sum as it is kept: beside operands of 16 bits it has as many; TF32 is of operands alone. */
+/** How a bias or C is rounded: to 16 bits beside operands of 16 bits, not at all beside TF32, which rounds operands alone. */
 export function addedRounding(operands: OperandRounding | undefined): Round {
   return operands === "f16" || operands === "bf16" ? ROUNDINGS[operands] : Number;
 }

@@ -4,7 +4,7 @@ import { InputSyntaxError } from "../errors.ts";
 /** Whole numbers from one to another, both included. */
 export type Interval = readonly [least: number, most: number];
 
-/** What each word of a problem may be: any number of a list of intervals. */
+/** What each word of a problem may be: numbers from a list of intervals. */
 export interface Ranges {
   readonly batch: readonly Interval[];
   readonly channels: readonly Interval[];
@@ -90,6 +90,6 @@ export function drawNumber(of: readonly Interval[], random: () => number): numbe
   const pick = <T>(list: readonly T[]) => list[Math.floor(random() * list.length)]!;
   const [least, most] = pick(of);
   const edges = EDGES.filter((edge) => edge >= least && edge <= most);
-  const any = least + Math.floor(random() * (most - least + 1));
-  return random() < 0.5 && edges.length > 0 ? pick(edges) : any;
+  const drawn = least + Math.floor(random() * (most - least + 1));
+  return random() < 0.5 && edges.length > 0 ? pick(edges) : drawn;
 }

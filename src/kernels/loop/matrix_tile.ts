@@ -207,9 +207,10 @@ export interface StageShape {
 }
 
 /**
- * Between lines lie so many vectors that neither what units store of four lines at once nor what threads read meets a bank of
- * workgroup memory twice. Between rows no more than one where the tiles do not share their memory and room is short, and where rows
- * are so short that threads read two of them at once, which then meet none twice; what units store there does.
+ * How the staged tile lies. Lines are padded, lest accesses share a bank of workgroup memory: columns by one vector; rows by two,
+ * which suits both the stores of units, four lines at once, and the reads of threads. Rows are padded by one vector where the
+ * tiles do not share their memory, to save room, and where they are shorter than 32 values: threads read two of these at once, and
+ * only the stores of units conflict.
  */
 function stageShape(
   { unit, stage, byColumns = false }: MatrixTile,
