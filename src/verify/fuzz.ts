@@ -270,7 +270,7 @@ function isExact({ data, special, dtype, asked }: FuzzCase, claim: string): bool
     (activation === "none" || activation === "relu") &&
     ("conv" in asked ||
       (Number.isInteger(asked.gemm.alpha) && Number.isInteger(asked.gemm.beta))) &&
-    /^(f32|tf32|f16-f32|bf16-f32)(-f16|-bf16|-f32)?$/.test(claim);
+    /^(f32|f16-f32|bf16-f32)(-f16|-bf16|-f32)?$/.test(claim);
 }
 
 /** Whole numbers that f32 holds up to here. */
