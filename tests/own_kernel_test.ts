@@ -149,6 +149,15 @@ Deno.test("what does not go is said in one sentence", async () => {
   await refused(NAIVE, /--kernel must go/, {
     args: ["conv", "--problem", PROBLEM, "--device", "cpu"],
   });
+  const product = {
+    ...NAIVE,
+    op: "gemm",
+    when: 1,
+    passes: [{ ...pass, bindings: ["a", "b", "output"], overrides: {}, workgroups: [1] }],
+  };
+  await refused(product, /--kernel says what runs, --splits must go/, {
+    args: ["gemm", "--size", "4,4,4", "--splits", "2"],
+  });
   await refused(NAIVE, /it convolves, wgconv conv takes it/, { args: ["gemm", "--size", "4,4,4"] });
 });
 

@@ -56,6 +56,15 @@ export function gemmCommand() {
     if (options.search) return await searchPolicies(opened, options, writes);
     const { problem, shape } = opened;
     const own = options.kernel === undefined ? undefined : readOwnKernel(options.kernel);
+    if (own !== undefined) {
+      refuseOptions("Cannot multiply: --kernel says what runs", {
+        ...chosenCut(options),
+        math: options.math !== "auto",
+        without: options.without,
+        with: options.with,
+        raster: options.raster,
+      });
+    }
     if (own !== undefined && own.op !== "gemm") {
       throw new InputTypeError(`Cannot use ${options.kernel}: it convolves, wgconv conv takes it`);
     }
@@ -89,16 +98,22 @@ export function gemmCommand() {
   });
 }
 
-function refuseBesideSearch(
-  { output, timings, policy, splits, flush, balance, device, kernel }: GemmOptions,
-): void {
-  refuseOptions("Cannot search: it tries every way to cut the product and keeps no result", {
-    output: output !== undefined,
-    timings,
+/** What the options choose of how the product is cut. */
+function chosenCut({ policy, splits, flush, balance }: GemmOptions) {
+  return {
     policy: policy !== "auto",
     splits: splits !== undefined,
     flush: flush !== undefined,
     balance: balance !== "auto",
+  };
+}
+
+function refuseBesideSearch(options: GemmOptions): void {
+  const { output, timings, device, kernel } = options;
+  refuseOptions("Cannot search: it tries every way to cut the product and keeps no result", {
+    output: output !== undefined,
+    timings,
+    ...chosenCut(options),
     kernel,
   });
   if (device === "cpu") throw new InputTypeError("Cannot search: --search runs on the GPU");

@@ -194,8 +194,7 @@ function fieldsOf(text: string, doing: string): v.InferOutput<typeof FileSchema>
   );
 }
 
-const DECLARATION =
-  /((?:@\w+\s*(?:\([^)]*\))?\s*)*)var\s*<\s*(storage|uniform)\s*(?:,\s*(\w+)\s*)?,?\s*>/g;
+const DECLARATION = /\bvar\s*<\s*(storage|uniform)\s*(?:,\s*(\w+)\s*)?,?\s*>/;
 
 /** What WGSL says of its bindings and features. */
 function moduleOf(
@@ -212,7 +211,11 @@ function moduleOf(
     return "";
   });
   const kinds: BindingKind[] = [];
-  for (const [, attributes = "", space, access = "read"] of code.matchAll(DECLARATION)) {
+  for (const statement of code.split(/[;{}]/)) {
+    const found = DECLARATION.exec(statement);
+    if (found === null) continue;
+    const [, space, access = "read"] = found;
+    const attributes = statement.slice(0, found.index);
     const number = (name: string) =>
       Number(new RegExp(`@${name}\\s*\\(\\s*(\\d+)`).exec(attributes)?.[1] ?? NaN);
     const at = number("binding");

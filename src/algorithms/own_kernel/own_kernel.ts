@@ -71,7 +71,7 @@ function refuseConv(own: OwnKernel, request: PlanRequest): string | undefined {
     unbound("bias", epilogue.bias, bound) ??
     (request.exact === undefined || !request.exact
       ? undefined
-      : "nobody knows whether it is exact") ??
+      : "whether it is exact is not known") ??
     unlessWhen(own, withValues(own, convNames(problem)));
 }
 
