@@ -93,6 +93,7 @@ const ENVIRONMENT: Readonly<Record<string, string>> = {
   seed: "seed of the data",
   model: "name and hash of the device model that plans go by",
   options: "options that a resumed run must repeat",
+  tags: "names of the run by `--tag`: `commit`",
   date: "ISO 8601",
 };
 

@@ -22,12 +22,22 @@ const LOADED = `new Promise((loaded) => {
   else addEventListener("load", () => loaded());
 })`;
 
+/** Windows' codes of keys without a character. */
+const KEY_CODES: Readonly<Record<string, number>> = {
+  Tab: 9,
+  Enter: 13,
+  ArrowDown: 40,
+  ArrowUp: 38,
+};
+
 /** A page that is open. */
 export interface Page extends AsyncDisposable {
   /** The value of an expression, once it is settled. */
   evaluate(expression: string): Promise<unknown>;
   /** Shows the page as wide as told, to those who prefer light or dark. */
   look(width: number, scheme: "light" | "dark"): Promise<void>;
+  /** Presses a key, by its name: `Tab`, `Enter`, `a`. */
+  press(key: string): Promise<void>;
   /** A PNG of the whole page. */
   screenshot(): Promise<Uint8Array<ArrayBuffer>>;
 }
@@ -93,6 +103,13 @@ export async function openPage(chromium: string, url: string): Promise<Page> {
         await protocol.send("Emulation.setEmulatedMedia", {
           features: [{ name: "prefers-color-scheme", value: scheme }],
         });
+      },
+      async press(key) {
+        const text = key === "Enter" ? "\r" : key.length === 1 ? key : undefined;
+        const code = KEY_CODES[key] ?? key.toUpperCase().charCodeAt(0);
+        const event = { key, text, windowsVirtualKeyCode: code };
+        await protocol.send("Input.dispatchKeyEvent", { type: "keyDown", ...event });
+        await protocol.send("Input.dispatchKeyEvent", { type: "keyUp", ...event });
       },
       async screenshot() {
         const { data } = await protocol.send("Page.captureScreenshot", {

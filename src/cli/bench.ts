@@ -71,6 +71,7 @@ import {
   parsePolicies,
   parseShard,
   parseShare,
+  parseTags,
   parseWorkspace,
   pathOr,
   positiveNumber,
@@ -129,6 +130,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--resume", RESUME_HELP)
     .option("--shard <i/n>", SHARD_HELP, parseShard)
     .option("--provider <tag>", "name of this run in records and reports", "wgconv")
+    .option("--tag <name=value>", "what history calls this run: commit=1a2b3c4; repeatable", gather)
     .option("--columns <list>", COLUMNS_HELP, parseColumns)
     .option("--sort <column>", SORT_HELP, parseSort)
     .option("--wide", WIDE_HELP)
@@ -204,6 +206,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
         groups: [...benchGroups(bench), ...productGroups(bench, products)],
         inputs: [...suites.files, tuningFile(options.tuning)],
         environment: environmentOptions(bench),
+        tags: parseTags(options.tag),
         ceilings: modelCeilings(bench),
         network: options.model !== undefined,
         hooks: {

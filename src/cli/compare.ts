@@ -1,12 +1,7 @@
-import { Command, InvalidArgumentError, Option } from "#cli-types";
+import { Command, Option } from "#cli-types";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { compareRuns } from "../report/comparison.ts";
-import {
-  comparisonData,
-  comparisonMarkdown,
-  comparisonText,
-  percent,
-} from "../report/comparison_views.ts";
+import { comparisonData, comparisonMarkdown, comparisonText } from "../report/comparison_views.ts";
 import { haveCasesInCommon, type PairBy } from "../report/pair_cases.ts";
 import type { ReadCase } from "../report/record_schema.ts";
 import { USUAL_MARGIN, USUAL_THRESHOLD } from "../report/speed_change.ts";
@@ -14,7 +9,7 @@ import { ExitCode } from "./failure.ts";
 import { printer, reporter, terminalColumns } from "./output.ts";
 import { readRecordFiles } from "./record_files.ts";
 import { verdictPainter } from "./talk.ts";
-import { oneOf } from "./values.ts";
+import { fraction, oneOf } from "./values.ts";
 
 const EXAMPLES = `
 A folder stands for the .jsonl files in it. If a case has several records, the last one counts.
@@ -95,15 +90,6 @@ export function compareCommand() {
       }
       if (comparison.exitCode !== EXIT.ok) throw new ExitCode(comparison.exitCode);
     });
-}
-
-/** Parses `5%`, `5` (percent) or `0.05%`. */
-function fraction(text: string): number {
-  const value = Number(text.replace(/%$/, "")) / 100;
-  if (!/^\d+(\.\d+)?%?$/.test(text) || !Number.isFinite(value)) {
-    throw new InvalidArgumentError(`expected a percentage such as ${percent(0.05)}.`);
-  }
-  return value;
 }
 
 async function readCases(path: string): Promise<readonly ReadCase[]> {

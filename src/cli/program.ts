@@ -54,6 +54,11 @@ const COMMANDS: readonly Entry[] = [
     load: async () => (await import("./report.ts")).reportCommand(),
   },
   {
+    name: "history",
+    summary: "show what changed over the records of many runs",
+    load: async () => (await import("./history.ts")).historyCommand(),
+  },
+  {
     name: "tune",
     summary: "find the fastest kernel on this GPU; auto uses it from then on",
     load: async () => (await import("./tune.ts")).tuneCommand(),

@@ -173,7 +173,7 @@ interface PreviousRun {
 /** What a run must have in common with the one that it goes on with. */
 type RunIdentity = Pick<
   ReadEnvironment,
-  "version" | "backend" | "adapter" | "driver" | "model" | "seed" | "options"
+  "version" | "backend" | "adapter" | "driver" | "model" | "seed" | "options" | "tags"
 >;
 
 /**
@@ -226,10 +226,18 @@ export function refuseOtherRun(previous: PreviousRun, now: RunIdentity): void {
 /** What makes two runs' figures no part of one file: clauses such as `seed is 2, was 1`. */
 function environmentDifferences(was: RunIdentity, is: RunIdentity): string[] {
   const fields = ["version", "backend", "adapter", "driver", "model", "seed"] as const;
-  const options = new Set([...Object.keys(was.options ?? {}), ...Object.keys(is.options ?? {})]);
+  const named = (
+    what: (name: string) => string,
+    before: RunIdentity["options"] = {},
+    now: RunIdentity["options"] = {},
+  ) =>
+    Object.keys({ ...before, ...now }).map((name) =>
+      [what(name), before[name], now[name]] as const
+    );
   return [
     ...fields.map((name) => [name, was[name], is[name]] as const),
-    ...[...options].map((name) => [`--${name}`, was.options?.[name], is.options?.[name]] as const),
+    ...named((name) => `--${name}`, was.options, is.options),
+    ...named((name) => `--tag ${name}`, was.tags, is.tags),
   ]
     .filter(([, before, now]) => before !== now)
     .map(([name, before, now]) => `${name} is ${show(now)}, was ${show(before)}`);

@@ -39,6 +39,7 @@ export interface Suite {
   readonly inputs: readonly (string | undefined)[];
   /** What decides a figure beside the case itself; a resumed run must have the same. */
   readonly environment: Readonly<Record<string, string | number>>;
+  readonly tags?: Readonly<Record<string, string>> | undefined;
   readonly hooks?: RunHooks;
   /** What a device reaches at most, for the table; what is known of it by name where absent. */
   readonly ceilings?: CaseTableOptions["ceilings"];
@@ -85,6 +86,7 @@ export async function reportSuite(
   // What the CPU computes is the reference itself.
   const run = onCpu ? { ...asked, check: "none" as const } : asked;
   const environment = { ...suite.environment, check: run.check };
+  const tags = suite.tags && { tags: suite.tags };
   const backend = onCpu ? CPU_DEVICE.backend : options.backend;
   let groups: readonly RunGroup[] = onCpu ? referenceGroups(all) : all;
   if (shard !== undefined) groups = shardGroups(groups, shard);
@@ -103,7 +105,8 @@ export async function reportSuite(
   using records = openRecords(target, writes, { resume: resume ?? false, force });
   const { previous } = records;
   if (previous) {
-    const now = { ...previous.environment, version: VERSION, backend, seed };
+    const { tags: _, ...same } = previous.environment;
+    const now = { ...same, ...tags, version: VERSION, backend, seed };
     refuseOtherRun(previous, { ...now, options: environment });
   }
   const coming = [...previous?.cases ?? [], ...comingCases(groups)];
@@ -128,6 +131,7 @@ export async function reportSuite(
     const { device, model } = executor;
     const first = {
       ...environmentRecord(device, seed, environment),
+      ...tags,
       ...(model === undefined || run.planning?.device !== undefined
         ? {}
         : { model: modelTrait(model) }),

@@ -59,6 +59,7 @@ function verdictStyle(word: string): Style | undefined {
     case "fail":
     case "error":
     case "SLOWER":
+    case "WRONG":
       return "bad";
     case "regressed":
     case "AMBIGUOUS":

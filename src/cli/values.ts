@@ -66,6 +66,15 @@ export function positiveNumber(text: string): number {
   return value;
 }
 
+/** Parses `5%`, `5` (percent) or `0.05%`. */
+export function fraction(text: string): number {
+  const value = Number(text.replace(/%$/, "")) / 100;
+  if (!/^\d+(\.\d+)?%?$/.test(text) || !Number.isFinite(value)) {
+    throw new InvalidArgumentError("expected a percentage such as 5%.");
+  }
+  return value;
+}
+
 const UNITS: Readonly<Record<string, number>> = {
   "": 1,
   b: 1,
@@ -277,6 +286,27 @@ export function readPathOr<T>(word: string, path: string, read: (path: string) =
 /** Gathers the values of an option that may be given several times. */
 export function gather(text: string, gathered: readonly string[] | undefined): string[] {
   return [...gathered ?? [], text];
+}
+
+/**
+ * The values of `--tag name=value` by their names.
+ *
+ * @throws {TypeError} for another form, or a name that is given twice.
+ */
+export function parseTags(
+  texts: readonly string[] | undefined,
+): Readonly<Record<string, string>> | undefined {
+  if (texts === undefined) return undefined;
+  const tags = new Map<string, string>();
+  for (const text of texts) {
+    const [, name = "", value] = /^([\w.-]+)=(.+)$/s.exec(text) ?? [];
+    if (value === undefined) {
+      throw new InputTypeError(`Cannot tag: --tag is "${text}", expected a name=value`);
+    }
+    if (tags.has(name)) throw new InputTypeError(`Cannot tag: --tag ${name} is given twice`);
+    tags.set(name, value);
+  }
+  return Object.fromEntries(tags);
 }
 
 /**

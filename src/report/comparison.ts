@@ -136,6 +136,17 @@ function summary(op: string, cases: readonly ComparedCase[]): SpeedSummary {
   return { op, geomean: geometricMean(speedups), total, timed: speedups.length, verdicts };
 }
 
+/** What a record says of its accuracy. */
+export interface Checked
+  extends Pick<ReadCase, "verdict" | "message" | "fill" | "seed" | "loss_scale"> {
+  readonly accuracy: Partial<NonNullable<ReadCase["accuracy"]>> | null;
+}
+
+/** Whether a record's result is wrong, or is none. */
+export function isWrong({ verdict }: Pick<ReadCase, "verdict">): boolean {
+  return verdict === "fail" || verdict === "error";
+}
+
 /** Whether a record is as exact as another. */
 interface AccuracyChange {
   /**
@@ -162,9 +173,8 @@ const FIGURES = [
  * - on the same data (fill, seed and loss scale), a bound ratio or relative L2 error above 1.5 times the base's that is
  *   also beyond the limit: the stricter of the two records', so that a looser limit hides nothing.
  */
-export function accuracyChange(base: ReadCase, next: ReadCase): AccuracyChange {
-  const wrong = ({ verdict }: ReadCase) => verdict === "fail" || verdict === "error";
-  if (wrong(next) && !wrong(base)) {
+export function accuracyChange(base: Checked, next: Checked): AccuracyChange {
+  if (isWrong(next) && !isWrong(base)) {
     const message = next.message === undefined ? "" : `: ${next.message}`;
     return { verdict: "regression", reason: `${base.verdict} became ${next.verdict}${message}` };
   }
@@ -174,17 +184,20 @@ export function accuracyChange(base: ReadCase, next: ReadCase): AccuracyChange {
       reason: `pass became not checked: ${next.message ?? "no bound is known"}`,
     };
   }
-  const same = base.fill === next.fill && base.seed === next.seed &&
-    base.loss_scale === next.loss_scale;
-  const worse = same ? worseFigures(base, next) : [];
+  const worse = haveSameData(base, next) ? worseFigures(base, next) : [];
   const beyond = worse.find((figure) => figure.beyond);
   if (beyond) return { verdict: "regression", reason: beyond.text };
-  if (wrong(next)) return { verdict: "failing", reason: next.message ?? next.verdict };
+  if (isWrong(next)) return { verdict: "failing", reason: next.message ?? next.verdict };
   if (worse.length > 0) return { verdict: "worse", reason: worse[0]!.text };
   return { verdict: base.verdict === "none" || next.verdict === "none" ? "unknown" : "same" };
 }
 
-function worseFigures(base: ReadCase, next: ReadCase) {
+/** Whether two records' errors are of the same data. */
+export function haveSameData(base: Checked, next: Checked): boolean {
+  return base.fill === next.fill && base.seed === next.seed && base.loss_scale === next.loss_scale;
+}
+
+function worseFigures(base: Checked, next: Checked) {
   return FIGURES.flatMap(({ what, value, limit, print }) => {
     const [was, is] = [base.accuracy?.[value], next.accuracy?.[value]];
     if (typeof was !== "number" || typeof is !== "number" || is <= was * WORSE) return [];

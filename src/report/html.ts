@@ -1,4 +1,5 @@
 /** Pieces of HTML pages. */
+import type { Chart } from "./charts/theme.ts";
 import type { Column } from "./table.ts";
 
 /** Text as HTML, in elements and in attributes. */
@@ -7,12 +8,74 @@ export function text(value: string): string {
     .replaceAll('"', "&quot;").replaceAll("'", "&#39;");
 }
 
+/** What is HTML already. */
+export interface Html {
+  readonly html: string;
+}
+
+/**
+ * A page that is complete by itself: nothing is loaded, and no script runs.
+ *
+ * @param body Its parts; empty ones are left out.
+ */
+export function htmlPage(title: string, body: readonly string[]): string {
+  return `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${text(title)}</title>
+<style>
+${PAGE_STYLE}</style>
+</head>
+<body>
+<main>
+${body.filter((part) => part !== "").join("\n")}
+</main>
+</body>
+</html>
+`;
+}
+
+/** A section's heading, which links can lead to. */
+export function heading(title: string): string {
+  return `<h2 id="${title.toLowerCase().replaceAll(" ", "-")}">${text(title)}</h2>`;
+}
+
+/** A few words in large, and beside them what they are made of. */
+export function headline(large: string, small: readonly string[]): string {
+  return `<p class="headline"><strong>${text(large)}</strong> ${
+    small.map((part) => `<span>${text(part)}</span>`).join(" ")
+  }</p>`;
+}
+
+/** A drawing with its title and caption. */
+export function figure({ title, caption }: Chart, drawing: string): string {
+  const said = caption === "" ? "" : `<figcaption>${text(caption)}</figcaption>\n`;
+  return `<figure>\n<h3>${text(title)}</h3>\n${drawing}\n${said}</figure>`;
+}
+
+/** What is folded away until it is asked for, where it has many rows. */
+export function folded(title: string, rows: number, content: string): string {
+  const open = rows <= SHOWN_ROWS ? " open" : "";
+  return `<details${open}>\n<summary>${text(title)}</summary>\n${content}\n</details>`;
+}
+
+/** Rows of a table that is shown unasked. */
+export const SHOWN_ROWS = 30;
+
 /** A table; the first column stays in sight where the others do not all fit. */
-export function table(columns: readonly Column[], rows: readonly (readonly string[])[]): string {
+export function table(
+  columns: readonly Column[],
+  rows: readonly (readonly (string | Html)[])[],
+): string {
   const classOf = (column: number) => columns[column]!.align === "right" ? ' class="n"' : "";
-  const line = (tag: string, cells: readonly string[]) =>
-    `<tr>${cells.map((cell, i) => `<${tag}${classOf(i)}>${text(cell)}</${tag}>`).join("")}</tr>`;
-  return `<div class="table"><table>\n<thead>${
+  const inner = (cell: string | Html) => typeof cell === "string" ? text(cell) : cell.html;
+  const line = (tag: string, cells: readonly (string | Html)[]) =>
+    `<tr>${cells.map((cell, i) => `<${tag}${classOf(i)}>${inner(cell)}</${tag}>`).join("")}</tr>`;
+  return `<div class="table" tabindex="0"><table>\n<thead>${
     line("th", columns.map(({ title }) => title))
   }</thead>\n` +
     `<tbody>\n${rows.map((row) => line("td", row)).join("\n")}\n</tbody>\n</table></div>`;
@@ -35,7 +98,7 @@ h3 { font-size: .95rem; margin: 0 0 .3rem; }
 h1, h2, h3, p, li, code { overflow-wrap:anywhere; }
 .headline { margin: 0 0 .5rem; }
 .headline strong { font-size: 1.5rem; margin-right: .6rem; }
-.headline strong { white-space: nowrap; }
+@media (min-width: 600px) { .headline strong { white-space: nowrap; } }
 .headline span { display: inline-block; margin-right: 1.2rem; }
 .headline span, .note, figcaption { color: var(--soft); }
 .note { margin: 0 0 .6rem; font-size: .82rem; max-width: 90ch; }
@@ -58,4 +121,8 @@ th:first-child, td:first-child { position: sticky; left: 0; background: var(--gr
 .failures h2 { color: var(--wrong); border-color: var(--wrong); }
 .failures td:nth-child(5) { min-width: 18rem; }
 summary { cursor: pointer; }
+a { color: inherit; }
+:focus-visible { outline: 2px solid light-dark(#4477aa, #7fb0e0); outline-offset: 2px; }
+tr:has(:target) td { background: light-dark(#fff3d6, #3a3420); }
+td svg { display: block; }
 `;

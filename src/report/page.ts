@@ -10,7 +10,7 @@ import { type Chart, colourScale, shapeSign } from "./charts/theme.ts";
 import { conditionRows, environmentLines } from "./conditions.ts";
 import { formatError, formatGflops } from "./format.ts";
 import { headlines, verdictLine } from "./headline.ts";
-import { PAGE_STYLE, table, text } from "./html.ts";
+import { figure, folded, heading, headline, htmlPage, SHOWN_ROWS, table, text } from "./html.ts";
 import { isNetwork, type Network, networksOf } from "./network.ts";
 import { networkLines, networkTable } from "./network_views.ts";
 import { precisionNote, type Precisions, precisionsOf, type SpeedAndError } from "./precisions.ts";
@@ -42,7 +42,6 @@ const PAGE_COLUMNS: readonly CaseColumnName[] = [
 ];
 const NOISE = "Lines show the noise: the median of the samples plus and minus " +
   `${NOISE_MADS} median absolute deviations.`;
-const SHOWN_CASES = 30;
 /** More networks than this have tables alone. */
 const MOST_BARS = 8;
 
@@ -60,11 +59,7 @@ export async function reportPage(records: RecordSet, options: PageOptions): Prom
   const drawn = await renderCharts(sections.flatMap(({ charts }) => charts));
   const body = [
     `<h1>${text(options.title)}</h1>`,
-    ...headlines(points, speedups).map(({ large, small }) =>
-      `<p class="headline"><strong>${text(large)}</strong> ${
-        small.map((part) => `<span>${text(part)}</span>`).join(" ")
-      }</p>`
-    ),
+    ...headlines(points, speedups).map(({ large, small }) => headline(large, small)),
     summary(cases, options),
     failures(cases),
     ...baselines.length > 0 && speedups.length === 0
@@ -76,24 +71,7 @@ export async function reportPage(records: RecordSet, options: PageOptions): Prom
     measured(cases, records.environments),
     everyCase(cases),
   ];
-  return `<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${text(options.title)}</title>
-<style>
-${PAGE_STYLE}</style>
-</head>
-<body>
-<main>
-${body.filter((part) => part !== "").join("\n")}
-</main>
-</body>
-</html>
-`;
+  return htmlPage(options.title, body);
 }
 
 function sectionsOf(
@@ -152,11 +130,7 @@ function keyItem(name: string, colour: string): string {
 
 /** A section; takes its drawings from the front. */
 function figures({ title, charts, key, note }: Section, drawn: string[]): string {
-  const shown = drawn.splice(0, charts.length).map((drawing, i) => {
-    const { title, caption } = charts[i]!;
-    const said = caption === "" ? "" : `<figcaption>${text(caption)}</figcaption>\n`;
-    return `<figure>\n<h3>${text(title)}</h3>\n${drawing}\n${said}</figure>`;
-  });
+  const shown = drawn.splice(0, charts.length).map((drawing, i) => figure(charts[i]!, drawing));
   return `<section>\n${heading(title)}\n${
     note === undefined ? "" : `<p class="note">${text(note)}</p>\n`
   }` +
@@ -185,25 +159,20 @@ function precisionTable(precisions: Precisions): string {
     ...series.map(({ cases }) => cell(cases.get(key))),
   ]);
   const usual = ["geometric mean, median", ...series.map(({ usual }) => cell(usual))];
-  const open = rows.length <= SHOWN_CASES ? " open" : "";
-  return `<details${open}>\n<summary>Throughput and relative L2 error, ${text(facet)}</summary>\n` +
-    `<p class="note">${text(precisionNote(precisions))}</p>\n` +
-    `${table(columns, [usual, ...rows])}\n</details>`;
+  return folded(
+    `Throughput and relative L2 error, ${facet}`,
+    rows.length,
+    `<p class="note">${text(precisionNote(precisions))}</p>\n${table(columns, [usual, ...rows])}`,
+  );
 }
 
 /** A network's layers, and its sums. */
 function networkSection(network: Network): string {
   const { columns, rows } = networkTable(network);
   const [total, ...lines] = networkLines(network);
-  return `<section>\n<details${rows.length <= SHOWN_CASES ? " open" : ""}>\n<summary>${
-    text(total!)
-  }</summary>\n<ul class="key">${
-    lines.map((line) => `<li>${text(line.trim())}</li>`).join("")
-  }</ul>\n${table(columns, rows)}\n</details>\n</section>`;
-}
-
-function heading(title: string): string {
-  return `<h2 id="${title.toLowerCase().replaceAll(" ", "-")}">${text(title)}</h2>`;
+  const key = lines.map((line) => `<li>${text(line.trim())}</li>`).join("");
+  const content = `<ul class="key">${key}</ul>\n${table(columns, rows)}`;
+  return `<section>\n${folded(total!, rows.length, content)}\n</section>`;
 }
 
 function summary(cases: readonly ReadCase[], { sources }: PageOptions): string {
@@ -250,8 +219,8 @@ function failures(cases: readonly ReadCase[]): string {
 function everyCase(cases: readonly ReadCase[]): string {
   const { columns, rows } = recordTable(cases, PAGE_COLUMNS);
   const all = table(columns, rows);
-  const shown = cases.length <= SHOWN_CASES
+  const shown = cases.length <= SHOWN_ROWS
     ? all
-    : `<details>\n<summary>${cases.length} records</summary>\n${all}\n</details>`;
+    : folded(`${cases.length} records`, cases.length, all);
   return `<section>\n${heading("Every case")}\n${shown}\n</section>`;
 }

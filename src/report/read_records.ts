@@ -23,25 +23,33 @@ export interface RecordSet {
  * @throws {TypeError} with file and line, when a record is not of schema 1.
  */
 export function parseRecords(text: string, source: string): RecordSet {
-  const environments: ReadEnvironment[] = [];
-  const cases: ReadCase[] = [];
+  const records = [...eachRecord(text, source)];
+  return {
+    environments: records.filter((record) => record.kind === "environment"),
+    cases: records.filter((record) => record.kind === "case"),
+  };
+}
+
+/** The records of {@linkcode parseRecords} one by one: what is before a damaged line comes before its error. */
+export function* eachRecord(
+  text: string,
+  source: string,
+): Generator<ReadEnvironment | ReadCase, void> {
   const lines = text.replace(/^\uFEFF/, "").split("\n");
-  lines.forEach((line, index) => {
-    if (line.trim() === "") return;
+  let adapter = "";
+  for (const [index, line] of lines.entries()) {
+    if (line.trim() === "") continue;
     const where = `${source}:${index + 1}`;
     const value = parseLine(line, index === lines.length - 1, where);
-    switch (value.kind) {
-      case "environment":
-        environments.push(readRecord(EnvironmentSchema, value, where));
-        break;
-      case "case": {
-        const record = readRecord(CaseSchema, value, where);
-        const device = record.device || (environments.at(-1)?.adapter ?? "");
-        cases.push({ ...record, device });
-      }
+    if (value.kind === "environment") {
+      const environment = readRecord(EnvironmentSchema, value, where);
+      ({ adapter } = environment);
+      yield environment;
+    } else if (value.kind === "case") {
+      const record = readRecord(CaseSchema, value, where);
+      yield { ...record, device: record.device || adapter };
     }
-  });
-  return { environments, cases };
+  }
 }
 
 /** One line's object; `last` is a line that no line break ends. */

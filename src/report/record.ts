@@ -31,6 +31,8 @@ export interface EnvironmentRecord {
   readonly seed: number;
   /** What else a run may be resumed with only when it is the same. */
   readonly options?: Readonly<Record<string, string | number>>;
+  /** What the run is called, by the name that `--tag` gave: a commit, for one. */
+  readonly tags?: Readonly<Record<string, string>>;
   /** What was measured of the device, where plans go by it: its name and a hash. */
   readonly model?: string;
   /** ISO 8601. */

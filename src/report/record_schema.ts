@@ -122,6 +122,7 @@ export const EnvironmentSchema = v.object({
   seed: v.optional(v.number()),
   model: v.optional(v.string()),
   options: v.optional(v.record(v.string(), v.union([v.string(), v.number()]))),
+  tags: v.optional(v.record(v.string(), v.string())),
   date: v.optional(v.string(), ""),
 });
 

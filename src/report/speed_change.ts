@@ -5,6 +5,9 @@ import erfc from "@stdlib/math-base-special-erfc";
 
 export type SpeedVerdict = "SAME" | "FASTER" | "SLOWER" | "AMBIGUOUS";
 
+/** What a record says of its time. */
+export type Timed = Pick<ReadCase, "time_ms" | "verdict" | "cache">;
+
 export interface SpeedChange {
   readonly verdict: SpeedVerdict;
   /** Base time over new time: above 1 the new one is faster. `null` where a time is missing. */
@@ -38,7 +41,7 @@ export const NOISE_MADS = 3;
  * - Everything else is AMBIGUOUS with its reason: the two tests disagree, the noise hides a difference that
  *   would matter, there are no samples or too few, the clocks or the caches differ.
  */
-export function speedChange(base: ReadCase, next: ReadCase, rule: SpeedRule): SpeedChange {
+export function speedChange(base: Timed, next: Timed, rule: SpeedRule): SpeedChange {
   const [a, b] = [usableTime(base), usableTime(next)];
   if (a === null || b === null) {
     const [which, { verdict }] = a === null ? ["the base", base] : ["the new record", next];
@@ -81,12 +84,13 @@ export function speedChange(base: ReadCase, next: ReadCase, rule: SpeedRule): Sp
 }
 
 /** The time of a record whose result counts. */
-export function usableTime({ time_ms: time, verdict }: ReadCase): ReadTime | null {
+export function usableTime({ time_ms: time, verdict }: Timed): ReadTime | null {
   const usable = time !== null && time.median > 0 && verdict !== "fail" && verdict !== "error";
   return usable ? time : null;
 }
 
-function unlikeConditions(base: ReadCase, next: ReadCase): string | undefined {
+/** What times were taken differently by, so that they cannot be compared; undefined where nothing is known. */
+export function unlikeConditions(base: Timed, next: Timed): string | undefined {
   const compared: [what: string, a: string | undefined, b: string | undefined][] = [
     ["clocks", clockOf(base), clockOf(next)],
     ["caches", base.cache, next.cache],
@@ -99,7 +103,7 @@ function unlikeConditions(base: ReadCase, next: ReadCase): string | undefined {
 /** Clocks of a device, which time the same: calls one after the other, without the host. */
 const DEVICE_CLOCKS = ["timestamp", "CUDA events, calls of a graph"];
 
-function clockOf({ time_ms: time }: ReadCase): string | undefined {
+function clockOf({ time_ms: time }: Timed): string | undefined {
   const clock = time?.clock;
   return clock !== undefined && DEVICE_CLOCKS.includes(clock) ? DEVICE_CLOCKS[0] : clock;
 }

@@ -218,6 +218,7 @@ const GOOD: readonly (readonly string[])[] = [
   ["report", "run.jsonl"],
   ["report", "run.jsonl", "--format", "csv"],
   ["compare", "run.jsonl", "other.jsonl"],
+  ["history", "run.jsonl", "other.jsonl", "--output", "new.html"],
   ["plan", "--problem", "mb1ic4ih8oc4kh3ph1"],
   ["plan", "--input", "x.npy", "--filter", "w.npy", "--padding", "1"],
   ["conv", "--problem", "mb1ic4ih8oc4kh3ph1", "--device", "cpu"],

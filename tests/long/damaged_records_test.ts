@@ -19,8 +19,11 @@ import {
   comparisonMarkdown,
   comparisonText,
 } from "../../src/report/comparison_views.ts";
+import { collectHistory } from "../../src/report/history.ts";
+import { historyPage } from "../../src/report/history_page.ts";
+import { historyText } from "../../src/report/history_views.ts";
 import { reportPage } from "../../src/report/page.ts";
-import { parseRecords } from "../../src/report/read_records.ts";
+import { eachRecord, parseRecords } from "../../src/report/read_records.ts";
 import { delimitedTable, recordTable } from "../../src/report/record_table.ts";
 import { markdownTable, textTable } from "../../src/report/table.ts";
 import { VERSION } from "../../src/version.ts";
@@ -164,6 +167,17 @@ Deno.test("report draws a page of damaged records", async () => {
       sources: ["x"],
       ceilings: {},
     });
+  });
+});
+
+Deno.test("history shows damaged records as text and as a page", async () => {
+  const rest = CASES.map((one) => JSON.stringify(one)).join("\n");
+  await hold("history", [...CASES, ENVIRONMENT], 40, async (text) => {
+    const collector = collectHistory();
+    collector.add(eachRecord(`${text}\n${rest}\n`, "x.jsonl"), "x.jsonl");
+    const history = collector.end({ threshold: 0.05, margin: 0.02 });
+    historyText(history, (cell) => cell);
+    await historyPage(history, []);
   });
 });
 

@@ -1,6 +1,8 @@
 /** The report's page as a browser shows it: narrow and wide, to those who prefer light and dark. */
 import assert from "#assert";
-import { parseRecords } from "../../src/report/read_records.ts";
+import { collectHistory } from "../../src/report/history.ts";
+import { historyPage } from "../../src/report/history_page.ts";
+import { eachRecord, parseRecords } from "../../src/report/read_records.ts";
 import { reportPage } from "../../src/report/page.ts";
 import { findChromium, openPage, type Page } from "../chromium.ts";
 import { temporaryDirectory } from "../cli.ts";
@@ -181,6 +183,58 @@ if (chromium !== undefined) {
         assert.deepEqual(unseen, []);
       }
     }
+  });
+
+  Deno.test("the page of a history is readable from 320 to 1400 pixels, and goes by keyboard", async () => {
+    using folder = temporaryDirectory();
+    const collector = collectHistory({ peak: 9e4 });
+    for (let day = 0; day < 40; day++) {
+      const slow = day < 25 ? 1 : 1.2;
+      const own = cases(40, false).map((one, i) => ({
+        ...one,
+        verdict: day > 30 && i === 7 ? "fail" : "pass",
+        time_ms: timeOf((1 + i) * (i % 9 === 4 ? slow : 1)),
+      }));
+      const date = new Date(Date.UTC(2026, 0, 1 + day)).toISOString();
+      const text = stream(...own).replace(/"date":"[^"]*"/, `"date":"${date}"`);
+      collector.add(eachRecord(text, "made.jsonl"), "made.jsonl");
+    }
+    const history = collector.end({ threshold: 0.05, margin: 0.02 });
+    const file = `${folder.path}/history.html`;
+    await Deno.writeTextFile(
+      file,
+      await historyPage(history, ["Cannot read a.jsonl:1: no record"]),
+    );
+    await using page = await openPage(chromium, `file://${file}`);
+    for (const width of [320, 768, 1400]) {
+      for (const scheme of ["light", "dark"] as const) {
+        await page.look(width, scheme);
+        const wide = await page.evaluate(
+          "document.documentElement.scrollWidth > document.documentElement.clientWidth",
+        );
+        assert.equal(wide, false, `${width} pixels`);
+        const colours = await page.evaluate(
+          `[document.body, document.querySelector("td svg polyline")].map((one) =>
+            getComputedStyle(one).color)`,
+        ) as string[];
+        const ink = scheme === "light" ? "rgb(29, 33, 38)" : "rgb(228, 230, 234)";
+        assert.deepEqual(colours, [ink, ink]);
+      }
+    }
+    const reached = new Set<string>();
+    for (let i = 0; i < 30; i++) {
+      await page.press("Tab");
+      reached.add(
+        String(
+          await page.evaluate("document.activeElement.className || document.activeElement.tagName"),
+        ),
+      );
+    }
+    for (const what of ["SUMMARY", "table", "A"]) assert.ok(reached.has(what), [...reached].join());
+    await page.evaluate(`document.querySelector('a[href^="#case"]').focus()`);
+    await page.press("Enter");
+    const found = await page.evaluate(`document.querySelector("tr:has(:target)")?.innerText ?? ""`);
+    assert.match(String(found), /SLOWER by 20 %|WRONG/);
   });
 
   Deno.test("the page takes the reader's light or dark, its charts too", async () => {
