@@ -94,3 +94,13 @@ Deno.test("help shows defaults as the page of commands does", async () => {
   assert.match(stdout, /nchw, nhwc, chwn \(default nchw,nhwc\)/);
   assert.doesNotMatch(stdout, /\(default:/);
 });
+
+Deno.test("the audit of dependencies has those that deno.lock pins", () => {
+  const { specifiers } = JSON.parse(Deno.readTextFileSync(`${ROOT}deno.lock`));
+  const page = Deno.readTextFileSync(`${ROOT}docs/dependencies.md`);
+  for (const specifier of Object.keys(specifiers)) {
+    const [, name, version] = /^npm:(.+)@([^@]+)$/.exec(specifier)!;
+    const row = page.split("\n").find((line) => line.startsWith(`| ${name} `));
+    assert.ok(row?.includes(`| ${version} `), `${specifier}: run \`deno task dependencies\``);
+  }
+});
