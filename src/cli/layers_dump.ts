@@ -33,17 +33,24 @@ export async function dumpModel(
   await proveOutputs([
     { option: "--dump", path: folder, kind: "folder", endings: [".npz", ".json"] },
   ], { inputs: [path, ...files.values()], force });
-  const [{ readOnnx }, { feedsOf, partsOf, runLayers }, { RUNTIME }] = await Promise.all([
-    import("../models/onnx.ts"),
-    import("../models/onnx_run.ts"),
-    import("../models/onnxruntime.ts"),
-  ]);
-  const read = await readOnnx(path, model);
+  const [{ readOnnx }, { feedsOf, partsOf, runConditions, runLayers }, { RUNTIME }] = await Promise
+    .all([
+      import("../models/onnx.ts"),
+      import("../models/onnx_run.ts"),
+      import("../models/onnxruntime.ts"),
+    ]);
   const given = new Map<string, Tensor>();
   for (const [name, file] of files) given.set(name, await readNpy(file));
+  const read = await readOnnx(path, model, (inputs) => {
+    const feeds = feedsOf({ inputs }, given, seed);
+    return (bytes, names) => runConditions(bytes, names, feeds, path);
+  });
   const feeds = feedsOf(read, given, seed);
   await Deno.mkdir(folder, { recursive: true }).catch((error) => refuseWrite(folder, error));
   const note = reporter("stderr");
+  for (const one of read.notes ?? []) {
+    note.message(printableMessage(`wgconv: ${path}: ${one}`));
+  }
   const say = ({ name, why }: { readonly name: string; readonly why: string }) =>
     note.message(printableMessage(`wgconv: ${path}: not written: ${name}: ${why}`));
   read.left.forEach(say);

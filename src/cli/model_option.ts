@@ -94,9 +94,10 @@ export async function modelSuite(path: string, options: ModelOptions): Promise<S
 }
 
 /** Says what is not listed, by name, and what runs in another type. */
-function sayLeft(path: string, { layers, left }: ModelLayers): void {
+function sayLeft(path: string, { layers, left, notes = [] }: ModelLayers): void {
   const note = reporter("stderr");
   const say = (text: string) => note.message(printableMessage(`wgconv: ${text}`));
+  for (const one of notes) say(`${path}: ${one}`);
   for (const { name, why } of left) say(`${path}: not listed: ${name}: ${why}`);
   const others = Map.groupBy(layers.filter(({ said }) => said !== undefined), ({ said }) => said);
   for (const [said, { length }] of others) {

@@ -25,6 +25,8 @@ export interface Layer {
 export interface ModelLayers {
   readonly layers: readonly Layer[];
   readonly left: readonly { readonly name: string; readonly why: string }[];
+  /** What else a reader must know of the list, a sentence each. */
+  readonly notes?: readonly string[];
 }
 
 /** What fixes a model's free sizes, and what is listed of it. */

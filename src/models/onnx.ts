@@ -1,8 +1,16 @@
 import { InputSyntaxError, isInputError } from "../errors.ts";
 import { type Layer, layerType, type ModelLayers, type ModelOptions } from "./layer.ts";
+import { type ConditionsOf, expandModel } from "./onnx_expand.ts";
 import { fieldsOf, type OnnxGraph, type OnnxNode, parseGraph, textsOf } from "./onnx_format.ts";
 import { LAYER_OPS, PRODUCTS_INSIDE } from "./onnx_ops.ts";
-import { fixedInputs, inferredShapes, type KnownValue, statedShapes } from "./onnx_shapes.ts";
+import {
+  fixedInputs,
+  foldedConditions,
+  inferredShapes,
+  type KnownValue,
+  ofThoseThatLoad,
+  statedShapes,
+} from "./onnx_shapes.ts";
 
 /** ONNX's numbers of element types. */
 const TYPES: Readonly<Record<number, string>> = {
@@ -25,29 +33,41 @@ export interface OnnxLayer extends Layer {
 /** What is read of a model. */
 export interface OnnxModel extends ModelLayers {
   readonly layers: readonly OnnxLayer[];
-  /** The file. */
+  /** The file, in which layers within branches and loops stand in the main graph. */
   readonly model: Uint8Array;
   /** Inputs with their sizes fixed. */
   readonly inputs: ReadonlyMap<string, KnownValue>;
 }
 
+/** Gives conditions of branches, for a model of these inputs. */
+export type ConditionsFor = (inputs: ReadonlyMap<string, KnownValue>) => ConditionsOf;
+
 /**
  * Layers of an ONNX model.
  *
+ * @param conditionsFor Which branches are taken; those whose condition is constant, where absent.
  * @throws {SyntaxError} where the file is damaged or no model, {RangeError} where sizes are left to fix.
  * @throws {UnsupportedError} where onnxruntime is needed and cannot be had.
  */
-export async function readOnnx(path: string, options: ModelOptions): Promise<OnnxModel> {
-  const model = await Deno.readFile(path);
-  const { graph, functions, within } = parseModel(model, path);
-  const { inputs, sizes } = fixedInputs(graph, options, path);
+export async function readOnnx(
+  path: string,
+  options: ModelOptions,
+  conditionsFor: ConditionsFor = (inputs) => (model, names) =>
+    foldedConditions(model, inputs, names, path),
+): Promise<OnnxModel> {
+  const file = await Deno.readFile(path);
+  const { inputs, sizes } = fixedInputs(parseModel(file, path).graph, options, path);
+  const { model, notes, copied } = await expandModel(file, isLayer, conditionsFor(inputs));
+  const { graph, functions } = parseModel(model, path);
   const known = statedShapes(graph, inputs, sizes);
   const wanted = graph.nodes.flatMap((node) => {
     const operands = operandsOf(node);
     return operands?.filter((name) => name !== "" && !known.has(name)) ?? [];
   });
   if (wanted.length > 0) {
-    const inferred = await inferredShapes(model, inputs, [...new Set(wanted)], path);
+    const infer = (names: readonly string[]) => inferredShapes(model, inputs, names, path);
+    const names = [...new Set(wanted)];
+    const inferred = notes.length === 0 ? await infer(names) : await ofThoseThatLoad(names, infer);
     for (const [name, value] of inferred) known.set(name, value);
   }
   const facts = graphFacts(graph, inputs);
@@ -59,7 +79,11 @@ export async function readOnnx(path: string, options: ModelOptions): Promise<Onn
     if (typeof taken === "string") left.push({ name, why: taken });
     else if (taken !== undefined) layers.push({ ...taken, name, node });
   }
-  return { layers, left: [...left, ...within], model, inputs };
+  return { layers, left: [...left, ...withinGraphs(graph, copied)], notes, model, inputs };
+}
+
+function isLayer(node: OnnxNode): boolean {
+  return operandsOf(node) !== undefined;
 }
 
 /** @throws {SyntaxError} where the bytes are no model. */
@@ -71,7 +95,9 @@ function parseModel(model: Uint8Array, path: string) {
     if (parsed !== undefined && parsed.nodes.length > 0) {
       const functions = fields.filter(({ no }) => no === 25)
         .map(({ bytes }) => textsOf(bytes, 1)[0] ?? "");
-      return { graph: parsed, functions, within: withinGraphs(parsed) };
+      // Graphs inside it may be what is damaged.
+      withinGraphs(parsed);
+      return { graph: parsed, functions };
     }
   } catch (error) {
     // What the library throws of bytes that are no message.
@@ -198,9 +224,12 @@ function followers(node: OnnxNode, { readers, constants }: GraphFacts): string[]
   }
 }
 
-/** Convolutions and products within branches and loops, whose runs depend on data. */
-function withinGraphs({ nodes }: OnnxGraph): { name: string; why: string }[] {
-  return nodes.flatMap((node) =>
+/** Convolutions and products within branches and loops, but for nodes whose copies are listed. */
+function withinGraphs(
+  { nodes }: OnnxGraph,
+  copied: ReadonlySet<string> = new Set(),
+): { name: string; why: string }[] {
+  return nodes.filter(({ outputs }) => !copied.has(outputs[0] ?? "")).flatMap((node) =>
     [...node.attributes.values()].flatMap(({ graphs }) => graphs).flatMap((bytes) => {
       const inner = parseGraph(bytes);
       const own = inner.nodes

@@ -91,6 +91,12 @@ function intsOf({ bytes, int }: Field): number[] {
   return values;
 }
 
+/** The message of a model's graph; empty where it has none. */
+export function graphBytes(model: Uint8Array): Uint8Array {
+  for (const { no, bytes } of fieldsOf(model)) if (no === 7) return bytes;
+  return NO_BYTES;
+}
+
 /** Strings of a message's fields of a number. */
 export function textsOf(message: Uint8Array, no: number): string[] {
   return [...fieldsOf(message)].filter((field) => field.no === no).map(textOf);
@@ -130,6 +136,18 @@ export function parseNode(message: Uint8Array): OnnxNode {
     else if (field.no === 5) attributes.set(...parseAttribute(field.bytes));
   }
   return { ...node, attributes };
+}
+
+/** Names of the tensors that a node reads, within its graphs too. */
+export function namesRead({ inputs, attributes }: OnnxNode): string[] {
+  const graphs = [...attributes.values()].flatMap(({ graphs }) => graphs).map(parseGraph);
+  return [
+    ...inputs,
+    ...graphs.flatMap(({ nodes, outputs }) => [
+      ...nodes.flatMap(namesRead),
+      ...outputs.map(({ name }) => name),
+    ]),
+  ];
 }
 
 function parseAttribute(message: Uint8Array): [name: string, Attribute] {

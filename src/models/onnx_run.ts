@@ -109,6 +109,50 @@ export function feedsOf(
 }
 
 /**
+ * What conditions of a model are, by a run of it.
+ *
+ * @throws {UnsupportedError} where onnxruntime cannot be had. {RangeError} with what it says where it cannot run the model.
+ */
+export async function runConditions(
+  model: Uint8Array,
+  names: readonly string[],
+  feeds: ReadonlyMap<string, Tensor>,
+  path: string,
+): Promise<Map<string, boolean>> {
+  const values = new Map<string, boolean>();
+  const take = (name: string, { data }: Pick<Tensor, "data">) => values.set(name, data[0] === 1);
+  for (const [name, value] of feeds) if (names.includes(name)) take(name, value);
+  const wanted = names.filter((name) => !feeds.has(name));
+  if (wanted.length === 0) return values;
+  const session = await openRuntime();
+  try {
+    load(session, model, wanted, path);
+    const results = session.run(fedBy(feeds), fetching(wanted), {});
+    for (const name of wanted) take(name, results[name]!);
+  } catch (error) {
+    throw refusalOf(error, path);
+  } finally {
+    session.dispose();
+  }
+  return values;
+}
+
+function fedBy(feeds: ReadonlyMap<string, Tensor>): Record<string, RuntimeTensor> {
+  return Object.fromEntries([...feeds].map(([name, value]) => [name, toRuntime(value)]));
+}
+
+function fetching(names: readonly string[]): Record<string, null> {
+  return Object.fromEntries(names.map((name) => [name, null]));
+}
+
+/** What onnxruntime says, as a sentence. */
+function refusalOf(error: unknown, path: string): unknown {
+  if (error instanceof InputRangeError) return error;
+  const said = (error instanceof Error ? error.message : String(error)).split("\n")[0];
+  return new InputRangeError(`Cannot run ${path}: onnxruntime says: ${said}`);
+}
+
+/**
  * Runs the model and gives each layer's tensors, some at a time, so that they are never all in memory.
  *
  * @throws {UnsupportedError} where onnxruntime cannot be had. {RangeError} with what it says where it cannot run the model.
@@ -119,20 +163,16 @@ export async function* runLayers(
   feeds: ReadonlyMap<string, Tensor>,
   path: string,
 ): AsyncGenerator<RunLayer | LeftLayer, void, undefined> {
-  const refuse = (error: unknown) => {
-    const said = (error instanceof Error ? error.message : String(error)).split("\n")[0];
-    return new InputRangeError(`Cannot run ${path}: onnxruntime says: ${said}`);
-  };
   const session = await openRuntime();
   const wanted = new Set(all.flatMap(({ names }) => Object.values(names)));
   for (const name of feeds.keys()) wanted.delete(name);
   try {
     load(session, model, [...wanted], path);
-    const fed = Object.fromEntries([...feeds].map(([name, value]) => [name, toRuntime(value)]));
+    const fed = fedBy(feeds);
     for (const some of batches(all)) {
       const names = some.flatMap(({ names }) => Object.values(names))
         .filter((name) => wanted.has(name));
-      const results = session.run(fed, Object.fromEntries(names.map((name) => [name, null])), {});
+      const results = session.run(fed, fetching(names), {});
       for (const parts of some) {
         const { layer: { name }, problem, bias } = parts;
         const entries = Object.entries(parts.names).map(([part, name]) =>
@@ -145,7 +185,7 @@ export async function* runLayers(
       }
     }
   } catch (error) {
-    throw error instanceof InputRangeError ? error : refuse(error);
+    throw refusalOf(error, path);
   } finally {
     session.dispose();
   }

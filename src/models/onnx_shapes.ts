@@ -1,7 +1,10 @@
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
-import { InputRangeError } from "../errors.ts";
+import { InputRangeError, UnsupportedError } from "../errors.ts";
+import { constantConditions } from "./onnx_expand.ts";
 import {
   fieldsOf,
+  graphBytes,
+  namesRead,
   type OnnxGraph,
   parseGraph,
   parseNode,
@@ -11,7 +14,7 @@ import {
   type ValueInfo,
 } from "./onnx_format.ts";
 import type { ModelOptions } from "./layer.ts";
-import { openRuntime } from "./onnxruntime.ts";
+import { openRuntime, type RuntimeValue } from "./onnxruntime.ts";
 
 /** A tensor's type and sizes, all known. */
 export interface KnownValue {
@@ -123,39 +126,86 @@ export async function inferredShapes(
   wanted: readonly string[],
   path: string,
 ): Promise<Map<string, KnownValue>> {
+  const { outputs, folded } = await foldModel(model, inputs, wanted, path);
+  const known = outputs
+    .filter(({ shape }) => shape.length > 0 && shape.every((size) => size >= 0))
+    .map(({ name, type, shape }) => [name, { type, shape }] as const);
+  return new Map([...known, ...outputShapes(folded)]);
+}
+
+/**
+ * Conditions that follow from shapes and constants, by onnxruntime's folding; none where the runtime cannot be had.
+ */
+export async function foldedConditions(
+  model: Uint8Array,
+  inputs: ReadonlyMap<string, KnownValue>,
+  names: readonly string[],
+  path: string,
+): Promise<Map<string, boolean>> {
+  try {
+    return await ofThoseThatLoad(names, async (some) => {
+      const { folded } = await foldModel(model, inputs, some, path);
+      return constantConditions(graphBytes(folded));
+    });
+  } catch (error) {
+    if (error instanceof UnsupportedError) return new Map();
+    throw error;
+  }
+}
+
+/** What a function gives for names, but for those for which the runtime refuses the model: the sizes fit one of two branches, say. */
+export async function ofThoseThatLoad<T>(
+  names: readonly string[],
+  ask: (names: readonly string[]) => Promise<Map<string, T>>,
+): Promise<Map<string, T>> {
+  try {
+    return await ask(names);
+  } catch (error) {
+    if (!(error instanceof InputRangeError)) throw error;
+    if (names.length === 1) return new Map();
+    const middle = names.length >> 1;
+    return new Map([
+      ...await ofThoseThatLoad(names.slice(0, middle), ask),
+      ...await ofThoseThatLoad(names.slice(middle), ask),
+    ]);
+  }
+}
+
+/** Loads what of a model leads to some tensors, with its inputs fixed; gives what the runtime says of these, and the model that it saves. */
+async function foldModel(
+  model: Uint8Array,
+  inputs: ReadonlyMap<string, KnownValue>,
+  wanted: readonly string[],
+  path: string,
+): Promise<{ outputs: readonly RuntimeValue[]; folded: Uint8Array }> {
   const session = await openRuntime();
   const bytes = openModel(model, inputs, wanted);
   // The runtime folds what depends on shapes alone, and tells the shapes that follow in the model that it saves. Where there is nothing
   // to fold it saves the model as it came; then the session itself tells them, with no axes where it knows none.
-  const folded = await Deno.makeTempFile({ suffix: ".onnx" });
+  const saved = await Deno.makeTempFile({ suffix: ".onnx" });
   try {
     session.loadModel(bytes.buffer, bytes.byteOffset, bytes.byteLength, {
       graphOptimizationLevel: "basic",
-      optimizedModelFilePath: folded,
+      optimizedModelFilePath: saved,
       logSeverityLevel: 4,
     });
-    const known = session.outputMetadata
-      .filter(({ shape }) => shape.length > 0 && shape.every((size) => size >= 0))
-      .map(({ name, type, shape }) => [name, { type, shape }] as const);
+    const outputs = session.outputMetadata;
     session.dispose();
-    return new Map([...known, ...outputShapes(await Deno.readFile(folded))]);
+    return { outputs, folded: await Deno.readFile(saved) };
   } catch (error) {
     const said = (error instanceof Error ? error.message : String(error)).split("\n")[0];
     throw new InputRangeError(`Cannot read ${path}: onnxruntime cannot load it: ${said}`);
   } finally {
-    await Deno.remove(folded);
+    await Deno.remove(saved);
   }
 }
 
 function outputShapes(model: Uint8Array): Map<string, KnownValue> {
   const known = new Map<string, KnownValue>();
-  for (const { no, bytes } of fieldsOf(model)) {
-    if (no !== 7) continue;
-    for (const { name, type, shape } of parseGraph(bytes).outputs) {
-      const sizes = shape?.filter((size) => typeof size === "number");
-      if (sizes !== undefined && sizes.length === shape?.length) {
-        known.set(name, { type, shape: sizes });
-      }
+  for (const { name, type, shape } of parseGraph(graphBytes(model)).outputs) {
+    const sizes = shape?.filter((size) => typeof size === "number");
+    if (sizes !== undefined && sizes.length === shape?.length) {
+      known.set(name, { type, shape: sizes });
     }
   }
   return known;
@@ -165,7 +215,7 @@ function outputShapes(model: Uint8Array): Map<string, KnownValue> {
 const OLDEST_IR = 4;
 const NEWEST_IR = 10;
 
-/** The model without its weights, with its inputs fixed and further outputs. */
+/** What of a model leads to some tensors, which are its outputs: without its weights, with its inputs fixed. */
 function openModel(
   model: Uint8Array,
   inputs: ReadonlyMap<string, KnownValue>,
@@ -178,6 +228,7 @@ function openModel(
     } else if (field.no !== 7) writer.raw(field.raw);
     if (field.no !== 7) continue;
     const outputs = new Set(wanted);
+    const leading = nodesTo(field.bytes, wanted);
     const seen = new Set<string>();
     writer.tag(7, WireType.LengthDelimited).fork();
     const input = (info: ValueInfo) => {
@@ -191,14 +242,17 @@ function openModel(
         if (holdsShape(tensor)) writer.raw(part.raw);
         else input(tensor);
       } else if (part.no === 1) {
+        if (!leading.has(part.bytes.byteOffset)) continue;
         const large = largeConstant(part.bytes);
         if (large === undefined) writer.raw(part.raw);
         else input(large);
-      } else if (part.no !== 11 && part.no !== 13) writer.raw(part.raw);
-      const name = part.no === 11 || part.no === 12 ? nameOf(part.bytes) : "";
-      if (part.no === 12) outputs.delete(name);
-      const fixed = part.no === 11 ? inputs.get(name) : undefined;
-      if (fixed !== undefined) input({ name, ...fixed });
+      } else if (part.no === 12) {
+        if (outputs.delete(nameOf(part.bytes))) writer.raw(part.raw);
+      } else if (part.no === 11) {
+        const name = nameOf(part.bytes);
+        const fixed = inputs.get(name);
+        if (fixed !== undefined) input({ name, ...fixed });
+      } else if (part.no !== 13) writer.raw(part.raw);
     }
     for (const name of outputs) {
       writer.tag(12, WireType.LengthDelimited).bytes(
@@ -208,6 +262,23 @@ function openModel(
     writer.join();
   }
   return writer.finish();
+}
+
+/** Where in the file the nodes begin that some tensors are computed by. */
+function nodesTo(graph: Uint8Array, wanted: readonly string[]): Set<number> {
+  const makers = new Map<string, Uint8Array>();
+  for (const { no, bytes } of fieldsOf(graph)) {
+    if (no === 1) { for (const name of parseNode(bytes).outputs) makers.set(name, bytes); }
+  }
+  const leading = new Set<number>();
+  const waiting = [...wanted];
+  for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
+    const node = makers.get(name);
+    if (node === undefined || leading.has(node.byteOffset)) continue;
+    leading.add(node.byteOffset);
+    waiting.push(...namesRead(parseNode(node)));
+  }
+  return leading;
 }
 
 /** The value of a node that is a constant too large to hold a shape. */

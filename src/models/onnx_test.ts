@@ -116,6 +116,14 @@ Deno.test("quantised operators run as int8, other types are said", async () => {
   assert.deepEqual([brain.layers[0]!.dtype, brain.layers[0]!.said], ["f32", "bf16"]);
 });
 
+/** A graph within a node: a convolution of x, which is the outer one. */
+function inner(weight: string, output: string, more: Partial<TestGraph> = {}): TestGraph {
+  const conv = { op: "Conv", inputs: ["x", weight], output };
+  return { nodes: [conv], inputs: {}, weights: {}, outputs: [output], ...more };
+}
+
+const NOTHING = inner("", "n", { nodes: [{ op: "Identity", inputs: ["x"], output: "n" }] });
+
 const NETWORK: TestGraph = {
   inputs: { x: ["N", 3, 8, 8] },
   weights: { w: [4, 3, 3, 3], b: [4], v: [4, 4, 3, 3], f: [64, 10], c: [10] },
@@ -135,14 +143,7 @@ const NETWORK: TestGraph = {
       inputs: ["k"],
       output: "i",
       name: "branch",
-      attributes: {
-        then_branch: {
-          nodes: [{ op: "Conv", inputs: ["x", "w"], output: "deep" }],
-          inputs: {},
-          weights: {},
-          outputs: ["deep"],
-        },
-      },
+      attributes: { then_branch: inner("w", "deep"), else_branch: NOTHING },
     },
   ],
   values: { r: ["N", 4, 6, 6], t: ["N", 1, 64] },
@@ -157,23 +158,106 @@ Deno.test("names, what follows, free sizes and what is not listed", async () => 
       ["/stem/Conv", "mb5ic3ih8oc4oh6kh3", ["bias", "relu"], true],
       ["z", "mb5ic4ih6oc4oh6kh3ph1", ["silu"], undefined],
       ["head", "5 10 64", ["bias"], undefined],
+      ["deep", "mb5ic3ih8oc4oh6kh3", undefined, true],
     ],
   );
   assert.deepEqual(left.map(({ name, why }) => `${name}: ${why}`), [
     "k: Fancy is of the domain my.own",
     "l: LSTM has products inside, which are not listed",
-    "deep: it is within If branch",
   ]);
   assert.match(layerSizes((await read(NETWORK)).layers[0]!), /^mb1ic3/);
+});
+
+Deno.test("layers within a branch are those of the one that is taken, where that is known", async () => {
+  const branches = {
+    then_branch: inner("w", "t"),
+    // Its weights and names are its own, though another has them, too.
+    else_branch: inner("v", "t", { weights: { v: [7, 3, 1, 1] }, values: { x: [1] } }),
+  };
+  const found = async (truths: Record<string, boolean>) => {
+    const { layers, left, notes } = await read({
+      inputs: { x: [2, 3, 8, 8], data: [] },
+      weights: { w: [4, 3, 3, 3] },
+      types: { data: 9 },
+      truths,
+      nodes: [{ op: "If", inputs: ["data"], output: "y", name: "side", attributes: branches }],
+      outputs: ["y"],
+    });
+    assert.deepEqual(left, []);
+    return [notes, layers.map(layerSizes)];
+  };
+  const [first, second] = ["mb2ic3ih8oc4oh6kh3", "mb2ic3ih8oc7oh8kh1"];
+  assert.deepEqual(await found({}), [
+    ["If side: layers of both branches are listed, a run takes one"],
+    [first, second],
+  ]);
+  assert.deepEqual(await found({ data: true }), [
+    ["If side: its condition is true, the then branch is listed"],
+    [first],
+  ]);
+  assert.deepEqual((await found({ data: false }))[1], [second]);
+});
+
+Deno.test("a loop's layers stand once, a scan's read a part of its input", async () => {
+  const product = { op: "MatMul", inputs: ["part", "f"], output: "p" };
+  const looped: TestGraph = {
+    nodes: [
+      { op: "Identity", inputs: ["go"], output: "again" },
+      {
+        op: "If",
+        inputs: ["go"],
+        output: "deep",
+        attributes: { then_branch: inner("w", "u"), else_branch: NOTHING },
+      },
+      product,
+    ],
+    inputs: { i: [], go: [], part: ["A", "B"] },
+    weights: {},
+    outputs: ["again", "part"],
+    types: { i: 7, go: 9 },
+  };
+  const scanned: TestGraph = {
+    ...looped,
+    nodes: [product],
+    inputs: { sum: ["A"], part: ["A"] },
+    outputs: ["sum", "p"],
+  };
+  const { layers, left, notes } = await read({
+    inputs: { x: [2, 3, 8, 8], s: [6, 5] },
+    weights: { w: [4, 3, 3, 3], f: [5, 9] },
+    indices: { times: [4] },
+    truths: { on: true },
+    nodes: [
+      { op: "Loop", inputs: ["times", "on", "s"], output: "l", attributes: { body: looped } },
+      {
+        op: "Scan",
+        inputs: ["x", "s"],
+        output: "q",
+        attributes: { body: scanned, num_scan_inputs: 1 },
+      },
+    ],
+    values: { "q/body/part": [5] },
+    outputs: ["q"],
+  });
+  assert.deepEqual(left, []);
+  assert.deepEqual(layers.map(layerSizes), ["mb2ic3ih8oc4oh6kh3", "6 9 5", "1 9 5"]);
+  assert.deepEqual(notes, [
+    "Loop l: layers of its body are listed once, each iteration runs them",
+    "Scan q: layers of its body are listed once, each iteration runs them",
+    "If deep: its condition is true, the then branch is listed",
+  ]);
 });
 
 Deno.test("--training adds gradients, but for the network's input", async () => {
   const { layers } = await read(NETWORK, { training: true });
   assert.deepEqual(
     layers.map(({ ops, problem, name }) => "conv" in problem ? ops.join() : name),
-    ["fwd,bwd-filter", "fwd,bwd-data,bwd-filter", "head", "head.dA", "head.dB"],
+    [
+      ...["fwd,bwd-filter", "fwd,bwd-data,bwd-filter", "head", "head.dA", "head.dB"],
+      "fwd,bwd-filter",
+    ],
   );
-  assert.deepEqual(layers.slice(2).map(layerSizes), ["1 10 64", "1 64 10 n t", "64 10 1 t n"]);
+  assert.deepEqual(layers.slice(2, 5).map(layerSizes), ["1 10 64", "1 64 10 n t", "64 10 1 t n"]);
 });
 
 Deno.test("sizes that contradict the model or are missing are refused", async () => {

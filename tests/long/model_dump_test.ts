@@ -2,7 +2,7 @@ import assert from "#assert";
 import { readNpy, writeNpy } from "../../src/npy/mod.ts";
 import { fillTensor } from "../../src/tensor/fill.ts";
 import { wgconvHere } from "../support/in_process.ts";
-import { onnxModel, type TestGraph } from "../support/onnx_model.ts";
+import { onnxModel, type TestGraph, type TestNode } from "../support/onnx_model.ts";
 
 const GRAPH: TestGraph = {
   inputs: { x: ["N", 4, 12, 12] },
@@ -78,6 +78,80 @@ Deno.test("a runtime's layers are written and pass; one that is wrong is named, 
       assert.equal(code, 2, stderr);
       assert.match(stderr.trimEnd(), message);
     }
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+/** A graph within a node. */
+function inner(nodes: readonly TestNode[], more: Partial<TestGraph> = {}): TestGraph {
+  return { nodes, inputs: {}, weights: {}, outputs: nodes.map(({ output }) => output), ...more };
+}
+
+const BRANCHES: TestGraph = {
+  inputs: { x: ["N", 4, 6, 6], flag: [] },
+  types: { flag: 9 },
+  weights: { w: [8, 4, 1, 1], v: [8, 4, 1, 1], f: [6, 6] },
+  indices: { times: [3], sizes: [2, 144] },
+  truths: { on: true },
+  nodes: [
+    { op: "Not", inputs: ["flag"], output: "other" },
+    {
+      op: "If",
+      inputs: ["other"],
+      output: "y",
+      attributes: {
+        then_branch: inner([{ op: "Conv", inputs: ["x", "w"], output: "t", name: "then" }]),
+        else_branch: inner([{ op: "Conv", inputs: ["x", "v"], output: "t", name: "else" }]),
+      },
+    },
+    {
+      op: "Loop",
+      inputs: ["times", "on", "x"],
+      output: "l",
+      attributes: {
+        body: inner([
+          { op: "Identity", inputs: ["go"], output: "again" },
+          { op: "MatMul", inputs: ["part", "f"], output: "p", name: "looped" },
+        ], { inputs: { i: [], go: [], part: ["N", 4, 6, 6] }, types: { i: 7, go: 9 } }),
+      },
+    },
+    {
+      op: "Scan",
+      inputs: ["x", "x"],
+      output: "s",
+      attributes: {
+        num_scan_inputs: 1,
+        scan_input_axes: [1],
+        body: inner([
+          { op: "MatMul", inputs: ["part", "f"], output: "q", name: "scanned" },
+          { op: "Identity", inputs: ["sum"], output: "more" },
+        ], {
+          inputs: { sum: ["N", 4, 6, 6], part: ["N", 6, 6] },
+          outputs: ["more"],
+        }),
+      },
+    },
+  ],
+  outputs: ["y", "l", "s"],
+};
+
+Deno.test("the branch that runs and the first iteration of loops are written", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const [model, dump] = [`${folder}/branches.onnx`, `${folder}/dump`];
+    await Deno.writeFile(model, onnxModel(BRANCHES));
+    const listed = await wgconvHere(["layers", model]);
+    assert.match(listed.stdout, /4 layers of 3 sizes/);
+    const written = await wgconvHere(["layers", model, "--dump", dump, "--batch", "2"]);
+    assert.equal(written.code, 0, written.stderr);
+    assert.match(written.stderr, /: If y: its condition is false, the else branch is listed/);
+    const right = await wgconvHere(["verify", "--manifest", `${dump}/manifest.json`]);
+    assert.equal(right.code, 0, right.stdout + right.stderr);
+    assert.deepEqual(
+      [...right.stdout.matchAll(/^pass: layer \d of 3, (\w+)/gm)].map(([, name]) => name),
+      ["else", "looped", "scanned"],
+    );
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

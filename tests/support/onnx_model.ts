@@ -21,6 +21,8 @@ export interface TestGraph {
   readonly weights: Readonly<Record<string, readonly number[]>>;
   /** Constants of i64. */
   readonly indices?: Readonly<Record<string, readonly number[]>>;
+  /** Constants of one truth value. */
+  readonly truths?: Readonly<Record<string, boolean>>;
   readonly values?: Readonly<Record<string, readonly (number | string)[]>>;
   readonly outputs: readonly string[];
   readonly types?: Readonly<Record<string, number>>;
@@ -60,7 +62,7 @@ export function onnxModel(graph: TestGraph): Uint8Array<ArrayBuffer> {
 }
 
 function writeGraph(writer: BinaryWriter, graph: TestGraph): void {
-  const { nodes, inputs, weights, indices = {}, values = {}, types = {} } = graph;
+  const { nodes, inputs, weights, indices = {}, truths = {}, values = {}, types = {} } = graph;
   for (const node of nodes) message(writer, 1, () => writeNode(writer, node));
   text(writer, 2, "test");
   for (const [name, shape] of Object.entries(weights)) {
@@ -87,6 +89,13 @@ function writeGraph(writer: BinaryWriter, graph: TestGraph): void {
       int(writer, 1, list.length);
       int(writer, 2, 7);
       list.forEach((value) => int(writer, 7, value));
+      text(writer, 8, name);
+    });
+  }
+  for (const [name, truth] of Object.entries(truths)) {
+    message(writer, 5, () => {
+      int(writer, 2, 9);
+      int(writer, 5, Number(truth));
       text(writer, 8, name);
     });
   }
