@@ -50,7 +50,8 @@ export {
   type Refusal,
   type RefusalKind,
 } from "./src/algorithms/refusal.ts";
-export { H200, modelOf, softwareDevice } from "./src/algorithms/device/h200.ts";
+export { H200, softwareDevice } from "./src/algorithms/device/h200.ts";
+export { modelOf } from "./src/algorithms/device/known.ts";
 export type {
   DeviceModel,
   DeviceRates,

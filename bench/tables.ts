@@ -1,5 +1,5 @@
 /**
- * The tables of docs/performance.md, from the records in bench/results/, and of docs/gpus_compiled.md:
+ * The tables of docs/performance.md, from the records in bench/results/, of docs/gpus_compiled.md and docs/guides/gpus.md:
  *   deno run -A bench/tables.ts NAME...
  *   deno run -A bench/tables.ts --update docs/performance.md
  * The first form prints tables, the second writes each anew where the file names it between
@@ -7,12 +7,14 @@
  */
 import { CONVOLUTION_TABLES } from "./tables/convolutions.ts";
 import { COMPILED_TABLES } from "./tables/gpus_compiled.ts";
+import { GPU_TABLES } from "./tables/gpus.ts";
 import { PRODUCT_TABLES } from "./tables/products.ts";
 
 const TABLES: Readonly<Record<string, () => string>> = {
   ...CONVOLUTION_TABLES,
   ...PRODUCT_TABLES,
   ...COMPILED_TABLES,
+  ...GPU_TABLES,
 };
 const PLACE = /(<!-- bench\/tables\.ts (\S+) -->\n)[\s\S]*?(<!-- end -->)/g;
 

@@ -25,6 +25,12 @@ Deno.test("tables of docs/performance.md are made of the records (deno task tabl
   assert.equal(withTables(page), page);
 });
 
+Deno.test("the table of docs/guides/gpus.md is of the GPUs that plans know (deno task tables)", () => {
+  const words = (text: string) => text.replace(/[ |:-]+/g, " ");
+  const guide = Deno.readTextFileSync(`${ROOT}docs/guides/gpus.md`);
+  assert.equal(words(withTables(guide)), words(guide));
+});
+
 Deno.test("docs/performance.md names every file of records, and none that is missing", () => {
   const named = [...page.matchAll(/`(h\d00\/[^`\s]+)`/g)].flatMap(([, pattern]) =>
     expand(pattern!)

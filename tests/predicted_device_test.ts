@@ -4,7 +4,8 @@ import { temporaryDirectory } from "./cli.ts";
 import { wgconvHere } from "./support/in_process.ts";
 
 const PLAN = "plan --problem mb1ic32ih8oc32kh3ph1";
-const UNASKED = /on an NVIDIA H200 \(the default; --device gpu plans for this machine/;
+const UNASKED =
+  /on an NVIDIA H200 \(the default; --device gpu plans for this machine, --device-model for another\)/;
 
 async function said(line: string): Promise<string> {
   const { code, stdout, stderr } = await wgconvHere(line.split(" "));

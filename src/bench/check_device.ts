@@ -10,6 +10,7 @@ export const CHECK_DEVICE: DeviceModel = {
   software: true,
   multiprocessors: 32,
   registers: 65_536,
+  threadResults: 256,
   warps: { busy: 12, power: 1.6, loop: { busy: 12, power: 1.6 }, onUnits: 8 },
   sharedBytes: 49_152,
   rates: {

@@ -5,14 +5,13 @@ import {
   type Calibration,
   parseCalibration,
 } from "../bench/calibrate/calibration_file.ts";
+import { gpuModel, isMeasured } from "../algorithms/device/known.ts";
+import { deviceText } from "../algorithms/device/model.ts";
 import { readText } from "../read_text.ts";
 import { cachePath } from "./cache_folder.ts";
 import { oneSentence } from "./failure.ts";
 import { reporter } from "./output.ts";
 import { isQuiet } from "./talk.ts";
-
-/** Devices whose figures are an H200's, or nearly. */
-const KNOWN = /\bH[12]00\b/;
 
 /** Where a device's calibration is kept; undefined where there is no cache directory. */
 export function calibrationPath(device: CalibratedDevice): string | undefined {
@@ -43,25 +42,25 @@ export function keptCalibration(device: CalibratedDevice): Calibration | undefin
   }
 }
 
-/** Says once of a GPU that nothing is known of that calibrating it pays. */
+/** Says once of a GPU that was not measured whose figures count, and that calibrating it pays. */
 export function noteUncalibrated(device: CalibratedDevice & { readonly software: boolean }): void {
   if (
     isQuiet() || device.software ||
     !isNews(device, cachePath("devices", `${fileName(device)}.noted`))
   ) return;
   reporter("stderr").message(
-    `wgconv: note: auto treats ${device.adapter} as an H200; ` +
-      "wgconv calibrate measures it in about a minute",
+    `wgconv: note: auto plans for ${device.adapter} as for ` +
+      `${deviceText(gpuModel(device.adapter))}; wgconv calibrate measures it in about a minute`,
   );
 }
 
 /**
- * Whether a device is one whose figures are unknown, and nobody has been told; always where that cannot be noted.
+ * Whether a device is one whose figures are not measured, and nobody has been told; always where that cannot be noted.
  *
  * @param said The file that notes it.
  */
 export function isNews({ adapter }: Pick<CalibratedDevice, "adapter">, said: string | undefined) {
-  return !KNOWN.test(adapter) && (said === undefined || markOnce(said));
+  return !isMeasured(adapter) && (said === undefined || markOnce(said));
 }
 
 function markOnce(path: string): boolean {

@@ -10,7 +10,7 @@ import { readPathOr } from "./values.ts";
  */
 export function readLimitsFile(path: string): DeviceLimits {
   if (path === "default") return DEFAULT_LIMITS;
-  const json = limitsObject(readPathOr("default", path, readText), path);
+  const json = limitsObject(readPathOr(["default"], path, readText), path);
   const limits: Record<string, number> = { ...DEFAULT_LIMITS };
   for (const name of Object.keys(DEFAULT_LIMITS)) {
     const value = json[name];

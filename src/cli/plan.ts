@@ -1,6 +1,7 @@
 import type { CommandUnknownOpts } from "#cli-types";
 import { predictPlanMs } from "../algorithms/cost/auto.ts";
-import { deviceOf, modelOf } from "../algorithms/device/h200.ts";
+import { deviceOf } from "../algorithms/device/h200.ts";
+import { modelOf } from "../algorithms/device/known.ts";
 import { type DeviceModel, deviceText } from "../algorithms/device/model.ts";
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../algorithms/plan.ts";
 import { tryPlanConv } from "../algorithms/planner.ts";
@@ -106,7 +107,7 @@ export function planCommand() {
         const rows = allPlans(request);
         out.line(options.json ? JSON.stringify(rows) : allTable(rows, terminalColumns("stdout")));
         if (!options.json && rows.some(({ predicted_ms }) => predicted_ms !== undefined)) {
-          out.line(`predicted on ${predictedOn(request, options, device)}`);
+          out.line(`predicted on ${predictedOn(deviceOf(request), options, device)}`);
         }
         const refused = rows.every(({ reason }) => reason !== undefined);
         if (refused && rows.some(({ reason }) => /the device's/.test(reason!))) noteLimits(device);
@@ -125,7 +126,7 @@ export function planCommand() {
         out.line(
           options.json
             ? planJson(subject, options, plan)
-            : planReport(subject, options, plan, predictedOn(request, options, device)),
+            : planReport(subject, options, plan, predictedOn(deviceOf(request), options, device)),
         );
       }
     });
@@ -162,7 +163,7 @@ async function planModel(options: PlanModelOptions, command: CommandUnknownOpts)
   const out = printer("stdout");
   if (options.json) return layers.forEach((layer) => out.line(JSON.stringify(layer)));
   out.line(plannedTable(layers, terminalColumns("stdout")));
-  out.line(`predicted on ${deviceText(planning.device)}`);
+  out.line(`predicted on ${predictedOn(planning.device, options, device)}`);
 }
 
 /** Options of planning models. */
@@ -235,19 +236,21 @@ function planRequest(
 
 /** The device that predicted times are of, and what to do where nobody chose it. */
 function predictedOn(
-  request: PlanRequest,
-  { device, deviceModel }: { readonly device: "none" | "gpu"; readonly deviceModel?: string },
+  of: DeviceModel,
+  { device, deviceModel }: {
+    readonly device: "none" | "gpu";
+    readonly deviceModel?: string | undefined;
+  },
   { model, adapter = "" }: ThisDevice,
 ): string {
-  const of = deviceOf(request);
   const named = deviceText(of);
   if (deviceModel !== undefined) return named;
   if (device !== "gpu") {
-    return `${named} (the default; --device gpu plans for this machine)`;
+    return `${named} (the default; --device gpu plans for this machine, --device-model for another)`;
   }
   return model !== undefined || of.software || adapter.includes(of.name)
     ? named
-    : `${named} (${printableCell(adapter)} is treated as one; wgconv calibrate measures it)`;
+    : `${named} (this is ${printableCell(adapter)}; wgconv calibrate measures it)`;
 }
 
 interface ThisDevice {

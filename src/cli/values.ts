@@ -265,8 +265,8 @@ export function commaList(text: string): string[] {
 }
 
 /** Makes a parser of a path, or of a word in letters of any case that stands for something else. */
-export function pathOr(word: string): (text: string) => string {
-  return (text) => text.toLowerCase() === word ? word : text;
+export function pathOr(...words: readonly string[]): (text: string) => string {
+  return (text) => words.find((word) => word === text.toLowerCase()) ?? text;
 }
 
 /**
@@ -274,11 +274,15 @@ export function pathOr(word: string): (text: string) => string {
  *
  * @throws what `read` throws; of a file that is not there, with the word that the path is spelt like.
  */
-export function readPathOr<T>(word: string, path: string, read: (path: string) => T): T {
+export function readPathOr<T>(
+  words: readonly string[],
+  path: string,
+  read: (path: string) => T,
+): T {
   try {
     return read(path);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) error.message += meant(path, [word]);
+    if (error instanceof Deno.errors.NotFound) error.message += meant(path, words);
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 import { EMPTY_RESULT } from "../accuracy/notes.ts";
-import { modelOf } from "../algorithms/device/h200.ts";
+import { modelOf } from "../algorithms/device/known.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
@@ -94,7 +94,7 @@ export function gpuPlanning(
 /**
  * A GPU, which runs plans. It ends with its executor.
  *
- * @param model What was measured of it; an H200's figures where absent.
+ * @param model What was measured of it; what is known of it by its name where absent.
  */
 export function gpuExecutor(gpu: GpuDevice, model?: DeviceModel): Executor {
   const { info, limits } = gpu;

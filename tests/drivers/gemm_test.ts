@@ -1,6 +1,7 @@
 /** Products on the driver at hand, by the gate: the matrix of `gemm_matrix.ts`, and what it leaves out. */
 import assert from "#assert";
-import { modelOf, softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { modelOf } from "../../src/algorithms/device/known.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/main_loop_variant.ts";
 import { ACTIVATIONS } from "../../src/problem/epilogue.ts";

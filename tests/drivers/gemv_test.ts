@@ -1,6 +1,7 @@
 /** Matrices times a few vectors on the driver at hand, by the gate. */
 import assert from "#assert";
-import { H200, modelOf } from "../../src/algorithms/device/h200.ts";
+import { H200 } from "../../src/algorithms/device/h200.ts";
+import { modelOf } from "../../src/algorithms/device/known.ts";
 import { gemvProduct, planGemv } from "../../src/algorithms/gemm/gemv.ts";
 import { expectPlanned } from "../../src/algorithms/refusal.ts";
 import { elementsOf } from "../../src/elements/elements.ts";

@@ -117,7 +117,7 @@ function different(a: DeviceModel, b: DeviceModel, share: number): string[] {
 }
 
 Deno.test("calibrate() finds a model again by the times that it predicts", async () => {
-  const { model, measured, notes } = await calibrate("small", fakeDevice(SMALL));
+  const { model, measured, notes } = await calibrate("small H200", fakeDevice(SMALL));
   assert.equal(model.multiprocessors, 20);
   assert.deepEqual(different(model, SMALL, 0.08), []);
   assert.deepEqual(notes, []);
@@ -140,7 +140,7 @@ Deno.test("calibrate() finds a device that is a thousand times as slow", async (
     "costs.unitStore": 2,
     "costs.dispatch": 0.02,
   });
-  const { model } = await calibrate("slow", fakeDevice(slow));
+  const { model } = await calibrate("slow H200", fakeDevice(slow));
   assert.deepEqual(different(model, slow, 0.08), []);
 });
 
@@ -154,7 +154,7 @@ Deno.test("calibrate() lays what a share explains to that share, not to the rate
   // Off, each of these moves the rates of all products by 7 % on an H200.
   const off = { "shares.policies.tiny": 1.3, "shares.dealtUnevenly": 1.45, "shares.single": 1.5 };
   const device = modelWith(132, { ...off, "rates.depthwiseGradient": 0.7 });
-  const { model } = await calibrate("other", fakeDevice(device));
+  const { model } = await calibrate("other H200", fakeDevice(device));
   assert.deepEqual(different(model, device, 0.08), []);
   for (const name of ["packed", "gathered", "correlated", "sliced", "stream"] as const) {
     assert.deepEqual(model.rates[name], H200.rates[name], name);
@@ -163,11 +163,11 @@ Deno.test("calibrate() lays what a share explains to that share, not to the rate
 
 Deno.test("calibrate() chooses alike when it is done twice", async () => {
   const [first, second] = await Promise.all(
-    [1, 2].map((seed) => calibrate("small", fakeDevice(SMALL, 0.03, seed))),
+    [1, 2].map((seed) => calibrate("small H200", fakeDevice(SMALL, 0.03, seed))),
   );
   assert.ok(agreement(choices(first!.model), choices(second!.model)) >= 0.95);
   const kept = { ...fakeDevice(SMALL, 0.03, 3), kept: first!.model };
-  const third = await calibrate("small", kept);
+  const third = await calibrate("small H200", kept);
   assert.deepEqual(different(third.model, first!.model, 0), []);
 });
 
@@ -179,7 +179,7 @@ Deno.test("calibrate() leaves out what did not run, took no time or did not sett
         const { name } = plans[index]!;
         return /^winrs .* a16n9r8$/.test(name) ? wrong(one as PlanTime & object, name) : one;
       });
-    const { notes, model } = await calibrate("small", { ...healthy, time });
+    const { notes, model } = await calibrate("small H200", { ...healthy, time });
     // Its family says what it should reach.
     assert.deepEqual(different(model, SMALL, 0.08), []);
     return notes.join();

@@ -3,7 +3,7 @@
  * tests/compilers. `deno run -A tests/shims/compile.ts FOLDER BACKEND N` writes a JSON line before and after each kernel to
  * FOLDER/compiled.jsonl. What that file has is not begun again, so that a driver's crash costs its kernel alone.
  */
-import { modelOf } from "../../src/algorithms/device/h200.ts";
+import { modelOf } from "../../src/algorithms/device/known.ts";
 import { readGemmSuite, readSuite } from "../../src/bench/suite_files.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import type { GpuDevice } from "../../src/gpu/gpu_device.ts";

@@ -310,7 +310,8 @@ export function depthwiseFilterShape(
   const { axes, along, widen, walked: walk } = depthwiseWalk(request, three, run);
   const otherTaps = axes.reduce((all, { taps }, d) => d === run ? all : all * taps, 1);
   const [channel, inputStride, ...strides] = stridesOf(request, "filter");
-  const most = isSoftware(request) ? SUMS.software : width === 4 ? SUMS.vectors : SUMS.single;
+  const wanted = isSoftware(request) ? SUMS.software : width === 4 ? SUMS.vectors : SUMS.single;
+  const most = Math.min(wanted, Math.floor(deviceOf(request).threadResults / width));
   const { taps, own } = filterSums(request, along, otherTaps, most);
   const perPlace = { ...along, taps: taps.run * taps.others };
   const places = runLength(along.places, mostResults(request, perPlace, run), 1);

@@ -96,15 +96,15 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
   const result = depthwiseStrides(request, resultTensor(op), resultWidth({ vector, own, sharing }));
   const kind = isSoftware(request) ? "software" : "device";
   const products = along.taps * own * sourceWidth({ vector });
+  const { multiprocessors, threadResults } = deviceOf(request);
   const most = Math.max(
     1,
     Math.min(
       mostResults(request, along, run),
-      Math.floor(SUMS_OWN / (own * sums)),
+      Math.floor(Math.min(SUMS_OWN, threadResults) / (own * sums)),
       Math.ceil(ROUND[kind] / products),
     ),
   );
-  const { multiprocessors } = deviceOf(request);
   const threadsWith = (results: number) =>
     Math.ceil(along.places / results) * problem.batch * channels / sums / own * sharing *
     axes.reduce((all, { places }, d) => d === run ? all : all * places, 1);

@@ -24,6 +24,7 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
  * - `shares.sliced.few`: by hand, to 245 cases of fifteen layers of few channels, three of four within 12 %.
  * - `shares.gemv`, `times.loads`: by hand, to some 300 ways to deal eighteen products to threads.
+ * - `threadResults`: as many as any tile has; rates of tiles are measured, with what they spill.
  * - `sharedBytes`: two workgroups of 24 KiB share a multiprocessor, two of 25 do not.
  * - `times`, `costs`: by hand, to probes of a calibration. `costs.unitStore` is 3.8 to 4.2 us of a wave of tiles on matrix units,
  *   whichever; `costs.storeAgain` 3.9 us of a tile whose step of 16 takes 0.39 us; `costs.element` 25 T multiply-adds a second against
@@ -34,6 +35,7 @@ export const H200: DeviceModel = {
   software: false,
   multiprocessors: 132,
   registers: 65_536,
+  threadResults: 256,
   warps: { busy: 12, power: 1.6, loop: { busy: 9, power: 1.5 }, onUnits: 8 },
   sharedBytes: 49_152,
   rates: {
@@ -270,28 +272,18 @@ export function deviceOf({ device = H200 }: { readonly device?: DeviceModel }): 
 }
 
 /**
- * A CPU that runs so many workgroups of 256 threads side by side, by the figures of its driver ({@linkcode softwareFigures}).
+ * A CPU that runs so many workgroups of 256 threads side by side, by the figures of its driver ({@linkcode softwareFigures}). It stays a
+ * software device whatever figures are given: its loops are cut short, it weighs a CPU's policies in place of those of a GPU that is given,
+ * and a transform's threads wait for nothing.
  *
  * @param adapter Its name, e.g. `llvmpipe (LLVM 15.0.6, 256 bits)`.
+ * @param given Figures in place of its own.
  */
-export function softwareDevice(workgroupsInFlight: number, adapter = ""): DeviceModel {
-  return modelOf(workgroupsInFlight, undefined, adapter);
-}
-
-/**
- * The model of an opened device. A software device says how many workgroups it runs side by side, and stays one whatever
- * figures are given: its loops are cut short, it weighs a CPU's policies in place of those of a GPU that is given, and a
- * transform's threads wait for nothing.
- *
- * @param given Figures in place of an H200's, or of the software device's own.
- * @param adapter The device's name.
- */
-export function modelOf(
-  workgroupsInFlight: number | undefined,
-  given?: DeviceModel,
+export function softwareDevice(
+  workgroupsInFlight: number,
   adapter = "",
+  given?: DeviceModel,
 ): DeviceModel {
-  if (workgroupsInFlight === undefined) return given ?? H200;
   if (given?.software) return given;
   const multiprocessors = Math.max(1, Math.round(workgroupsInFlight / 2));
   const { rates, times, shares } = given === undefined

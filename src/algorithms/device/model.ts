@@ -211,6 +211,8 @@ export interface DeviceModel {
   readonly multiprocessors: number;
   /** 32-bit registers of a multiprocessor. */
   readonly registers: number;
+  /** Results that a thread of a product may hold before its compiler spills registers: `auto` takes no wider tiles. */
+  readonly threadResults: number;
   /**
    * Warps that keep a multiprocessor's arithmetic busy, of which it runs so many side by side; fewer reach 1 − (1 − warps / busy) ^
    * power of it, those of the main loop whose threads have 64 results by figures of their own (`loop`). `onUnits` is `busy` of that
@@ -256,7 +258,7 @@ export interface DeviceModel {
 /** A device in a sentence, after "on": `an NVIDIA H200`. */
 export function deviceText({ name, software }: Pick<DeviceModel, "name" | "software">): string {
   if (software) return "a software device";
-  return name.startsWith("NVIDIA") ? `an ${name}` : name;
+  return /^(NVIDIA|unknown)/.test(name) ? `an ${name}` : name;
 }
 
 /** Share of its arithmetic that a multiprocessor uses with so many warps: few hide no latency. */
@@ -287,9 +289,10 @@ export function policyDevice(device: DeviceModel, policy: TilePolicy): DeviceMod
   return { ...device, warps: { ...warps, ...met } };
 }
 
-/** Whether `auto` weighs a policy. */
-export function weighsPolicy({ shares }: DeviceModel, { name, deeper }: TilePolicy): boolean {
-  return shares.policies[deeper ?? name] !== 0;
+/** Whether `auto` weighs a policy: none whose threads hold too many results. */
+export function weighsPolicy({ shares, threadResults }: DeviceModel, policy: TilePolicy): boolean {
+  const { name, deeper = name, threadRows, threadColumns } = policy;
+  return shares.policies[deeper] !== 0 && threadRows * threadColumns <= threadResults;
 }
 
 /** A policy's share of the best one's rate. 1 where it is 0 or unknown: who names such a policy wants a price of it too. */

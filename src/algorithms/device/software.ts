@@ -135,7 +135,7 @@ export function softwarePolicies(
 }
 
 /** Figures times a factor. */
-function scaledBy<T extends object>(figures: T, factor: number): T {
+export function scaledBy<T extends object>(figures: T, factor: number): T {
   const scaled = (value: unknown): unknown =>
     typeof value === "number" ? value * factor : Object.fromEntries(
       Object.entries(value as object).map(([name, one]) => [name, scaled(one)]),

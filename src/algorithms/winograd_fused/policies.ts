@@ -267,7 +267,10 @@ export function choosePolicy(request: PlanRequest, product: SlicedProduct): Plan
         `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
     );
   }
-  const fits = (one: SlicePolicy) => slicePolicyFits(one, slices, across, limits, "f32", layout);
+  const most = deviceOf(request).threadResults;
+  const fits = (one: SlicePolicy) =>
+    threadResults(one, slices) <= most &&
+    slicePolicyFits(one, slices, across, limits, "f32", layout);
   const policy = measuredPolicy(request, product, fits) ?? POLICIES.find(fits);
   if (policy === undefined) {
     return refusal(

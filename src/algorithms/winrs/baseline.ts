@@ -17,6 +17,7 @@ import {
 } from "../../kernels/slices/unit_loop.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
+import { deviceOf } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -210,7 +211,9 @@ function findPolicy(request: PlanRequest, omega: Omega): SlicePolicy | undefined
     if (forced !== undefined && fits(forced)) return forced;
   }
   const policies = tile === "f16" ? HALF_POLICIES : POLICIES;
-  return policies[omega === DIRECT ? omega.alpha : slicesAtOnce(omega)]!.find(fits);
+  const slices = omega === DIRECT ? omega.alpha : slicesAtOnce(omega);
+  const most = deviceOf(request).threadResults;
+  return policies[slices]!.find((one) => threadResults(one, slices) <= most && fits(one));
 }
 
 /** Channels of a group come in vectors of so many halves. */

@@ -78,6 +78,9 @@ function winrsTime(request: PlanRequest): Planned<number> {
   return 1e3 * configuration.predictedMs + rounding;
 }
 
+/** Results of a thread of the smallest tiles whose rates are measured. */
+const LEAST_RESULTS = 64;
+
 /** WinRS as `auto` weighs it: the pair that it would take within the error that is allowed, and one in f16. */
 export function winrsCandidates(request: PlanRequest, allowed: number): Candidate[] {
   const algorithm = "winrs";
@@ -91,6 +94,10 @@ export function winrsCandidates(request: PlanRequest, allowed: number): Candidat
     .filter((omega) => isWeighed(request, omega));
   if (isStrided(problem, widthAxis) || kernels.length === 1) return [pointless(algorithm)];
   if (isSoftware(request)) return [slowToCompile(algorithm)];
+  if (deviceOf(request).threadResults < LEAST_RESULTS) {
+    const reason = `it is worth little with less than ${LEAST_RESULTS} results a thread`;
+    return [{ algorithm, amplification: 1, reason }];
+  }
   return [within(), ...half()];
 
   function within(): Candidate {

@@ -1,4 +1,5 @@
-import { H200, modelOf } from "../../algorithms/device/h200.ts";
+import { H200, softwareDevice } from "../../algorithms/device/h200.ts";
+import { gpuModel } from "../../algorithms/device/known.ts";
 import type { DeviceModel } from "../../algorithms/device/model.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { figure, type FigurePath, figurePaths, fitFigures, withFigure } from "./fit.ts";
@@ -79,7 +80,9 @@ const NEAR_STEPS = [0.4, 0.2, 0.1, 0.05, 0.025, 0.012].flatMap((step) => [step, 
  */
 export async function calibrate(name: string, measuring: Measuring): Promise<Calibrated> {
   const { limits, matrixUnits, workgroupsInFlight } = measuring;
-  const known = modelOf(workgroupsInFlight, H200);
+  const known = workgroupsInFlight === undefined
+    ? gpuModel(name)
+    : softwareDevice(workgroupsInFlight, "", H200);
   const multiprocessors = known.software
     ? known.multiprocessors
     : await countMultiprocessors(measuring);

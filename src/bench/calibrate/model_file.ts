@@ -11,7 +11,7 @@ export const CALIBRATION_SCHEMA = 3;
 const GPU_SCHEMA = 2;
 
 /** Fields that count something. */
-const COUNTS = ["multiprocessors", "registers", "sharedBytes"];
+const COUNTS = ["multiprocessors", "registers", "threadResults", "sharedBytes"];
 
 /** Figures that may be 0: of what `auto` takes never, and of what costs nothing. */
 const MAY_BE_ZERO = ["f16x3", "transform", "halvesText", "loads"];

@@ -1,0 +1,303 @@
+import { H200, softwareDevice } from "./h200.ts";
+import type { DeviceModel, DeviceRates } from "./model.ts";
+import { scaledBy } from "./software.ts";
+
+/**
+ * GPUs by their published figures, for plans on devices that nobody has measured. None of these was: rates are an H200's, those of
+ * products scaled by published FP32 rates, those of memory by published bandwidths.
+ *
+ * A multiprocessor is what runs workgroups by itself and has a workgroup memory of its own: an SM, a pair of compute units (WGP) of
+ * RDNA, a compute unit of GCN and CDNA, an Xe core (in older GPUs a subslice), an Apple GPU's core, an Adreno SP.
+ */
+
+/** What GPUs of an architecture have in common. */
+interface Architecture {
+  readonly vendor: Vendor;
+  /**
+   * Results that a thread of a product may hold: the widest tiles that `deno task test:shims` finds next to none of to spill
+   * (docs/gpus_compiled.md). Of Arm, which it does not compile for, the half of a thread's registers at most.
+   */
+  readonly threadResults: number;
+  /** Threads of a subgroup, least and most. */
+  readonly lanes: readonly [least: number, most: number];
+  /** 32-bit registers of a multiprocessor. */
+  readonly registers: number;
+  /** Bytes of workgroup memory of a multiprocessor. */
+  readonly sharedBytes: number;
+  /** What subgroups multiply on matrix units through Dawn, rows x columns x depth; empty where it lists none. */
+  readonly units: string;
+  readonly source: string;
+}
+
+const VENDORS = {
+  nvidia: { name: "NVIDIA", pattern: /nvidia|geforce|quadro|tesla|\b(rtx|gtx)\b|\bnvk\b/i },
+  amd: { name: "AMD", pattern: /\bamd\b|radeon|\bradv\b|instinct/i },
+  intel: { name: "Intel", pattern: /intel|\barc\b|iris/i },
+  apple: { name: "Apple", pattern: /apple/i },
+  qualcomm: { name: "Qualcomm", pattern: /qualcomm|adreno/i },
+  arm: { name: "Arm", pattern: /\barm\b|mali|immortalis/i },
+} as const;
+type Vendor = keyof typeof VENDORS;
+
+/** Workgroup memory: what two workgroups of an H200 are seen to share, though the chip has more. */
+const NVIDIA: Architecture = {
+  vendor: "nvidia",
+  threadResults: 128,
+  lanes: [32, 32],
+  registers: 65_536,
+  sharedBytes: 49_152,
+  units: "16x16x16",
+  source: "CUDA C++ Programming Guide, Compute Capabilities; workgroup memory: measured on an H200",
+};
+const NVIDIA_16: Architecture = { ...NVIDIA, units: "" };
+const GCN: Architecture = {
+  vendor: "amd",
+  threadResults: 128,
+  lanes: [64, 64],
+  registers: 65_536,
+  sharedBytes: 65_536,
+  units: "",
+  source: "AMD Vega ISA",
+};
+const CDNA3: Architecture = {
+  ...GCN,
+  registers: 131_072,
+  source: "AMD CDNA 3 white paper",
+};
+const RDNA2: Architecture = {
+  vendor: "amd",
+  threadResults: 128,
+  lanes: [32, 64],
+  registers: 131_072,
+  sharedBytes: 131_072,
+  units: "",
+  source: "AMD RDNA 2 ISA",
+};
+const RDNA3: Architecture = {
+  ...RDNA2,
+  registers: 196_608,
+  units: "16x16x16",
+  source: "AMD RDNA 3 ISA",
+};
+/** RDNA 3 in processors has the registers of RDNA 2. */
+const RDNA3_PROCESSOR: Architecture = { ...RDNA3, registers: RDNA2.registers };
+const RDNA4: Architecture = { ...RDNA3, source: "AMD RDNA 4 ISA" };
+const XE: Architecture = {
+  vendor: "intel",
+  threadResults: 32,
+  lanes: [8, 32],
+  registers: 114_688,
+  sharedBytes: 65_536,
+  units: "",
+  source: "Intel Gen9 and Xe-LP architecture guides",
+};
+const XE_HPG: Architecture = {
+  ...XE,
+  registers: 131_072,
+  sharedBytes: 131_072,
+  units: "8x8x16",
+  source: "Intel oneAPI GPU Optimization Guide, Xe-HPG",
+};
+const XE2: Architecture = {
+  ...XE_HPG,
+  lanes: [16, 32],
+  units: "8x16x16",
+  source: "Intel oneAPI GPU Optimization Guide, Xe2",
+};
+const APPLE: Architecture = {
+  vendor: "apple",
+  threadResults: 32,
+  lanes: [32, 32],
+  registers: 53_248,
+  sharedBytes: 32_768,
+  units: "",
+  source: "Asahi Linux GPU documentation; Metal Feature Set Tables",
+};
+const ADRENO: Architecture = {
+  vendor: "qualcomm",
+  threadResults: 32,
+  lanes: [64, 128],
+  registers: 49_152,
+  sharedBytes: 32_768,
+  units: "",
+  source: "Mesa, src/freedreno/common/freedreno_devices.py",
+};
+const VALHALL: Architecture = {
+  vendor: "arm",
+  threadResults: 32,
+  lanes: [16, 16],
+  registers: 32_768,
+  sharedBytes: 32_768,
+  units: "",
+  source: "Arm GPU Best Practices Developer Guide",
+};
+
+/** A GPU by its published figures. */
+export interface KnownGpu extends Architecture {
+  /** What `--device-model` calls it. */
+  readonly word: string;
+  readonly name: string;
+  /** Its adapters' names. */
+  readonly pattern: RegExp;
+  readonly multiprocessors: number;
+  /** FP32 multiply-adds, two flops each, at the boost clock; of RDNA 3 and later without dual issue. */
+  readonly teraflops: number;
+  /** Bandwidth of memory, in TB/s. */
+  readonly terabytes: number;
+  /** The last level of cache, in MiB. */
+  readonly cacheMiB: number;
+}
+
+function gpu(
+  word: string,
+  name: string,
+  pattern: RegExp,
+  architecture: Architecture,
+  [multiprocessors, teraflops, terabytes, cacheMiB]: readonly [number, number, number, number],
+): KnownGpu {
+  return {
+    word,
+    name,
+    pattern,
+    ...architecture,
+    multiprocessors,
+    teraflops,
+    terabytes,
+    cacheMiB,
+  };
+}
+
+/** Figures of GPUs are their makers' data sheets'; Apple's of M3 and M4 are cores times clock. */
+export const KNOWN_GPUS: readonly KnownGpu[] = [
+  gpu("rtx5090", "NVIDIA GeForce RTX 5090", /RTX 5090/i, NVIDIA, [170, 104.8, 1.79, 96]),
+  gpu("rtx4090", "NVIDIA GeForce RTX 4090", /RTX 4090/i, NVIDIA, [128, 82.6, 1.01, 72]),
+  gpu("rtx4060", "NVIDIA GeForce RTX 4060", /RTX 4060\b/i, NVIDIA, [24, 15.1, 0.272, 24]),
+  gpu("rtx3060", "NVIDIA GeForce RTX 3060", /RTX 3060\b/i, NVIDIA, [28, 12.7, 0.36, 3]),
+  gpu("rtx2080", "NVIDIA GeForce RTX 2080", /RTX 2080\b|\bTU104\b/i, NVIDIA, [46, 10.1, 0.448, 4]),
+  gpu("gtx1650", "NVIDIA GeForce GTX 1650", /GTX 1650\b|\bTU117\b/i, NVIDIA_16, [14, 3, 0.128, 1]),
+  gpu("a100", "NVIDIA A100", /\bA100\b/i, NVIDIA, [108, 19.5, 1.56, 40]),
+  gpu("rx9070xt", "AMD Radeon RX 9070 XT", /RX 9070|GFX1201/i, RDNA4, [32, 24.3, 0.64, 64]),
+  gpu("rx7900xtx", "AMD Radeon RX 7900 XTX", /7900 XTX|NAVI31/i, RDNA3, [48, 30.7, 0.96, 96]),
+  gpu("rx7600", "AMD Radeon RX 7600", /RX 7600|NAVI33/i, RDNA3_PROCESSOR, [16, 10.9, 0.288, 32]),
+  gpu("radeon890m", "AMD Radeon 890M", /890M|STRIX1|GFX1150/i, RDNA3_PROCESSOR, [8, 5.9, 0.12, 2]),
+  gpu("rx6800", "AMD Radeon RX 6800", /RX 6800\b|NAVI21/i, RDNA2, [30, 16.2, 0.512, 128]),
+  gpu("vega64", "AMD Radeon RX Vega 64", /RX VEGA|VEGA10/i, GCN, [64, 12.7, 0.484, 4]),
+  gpu("mi300x", "AMD Instinct MI300X", /MI300X|GFX942/i, CDNA3, [304, 81.7, 5.3, 256]),
+  gpu("arc-b580", "Intel Arc B580", /\bB580\b|BMG/i, XE2, [20, 13.7, 0.456, 18]),
+  gpu("arc-140v", "Intel Arc 140V", /\b140V\b|LNL/i, XE2, [8, 4.2, 0.136, 8]),
+  gpu("arc-a770", "Intel Arc A770", /\bA770M?\b|DG2/i, XE_HPG, [32, 19.7, 0.56, 16]),
+  gpu("iris-xe", "Intel Iris Xe", /Iris.*Xe|TGL GT2|ADL GT2/i, XE, [6, 2.1, 0.068, 3.75]),
+  gpu("uhd630", "Intel UHD Graphics 630", /UHD Graphics 6[23]0|CFL GT2|SKL GT2/i, XE, [
+    3,
+    0.44,
+    0.042,
+    0.75,
+  ]),
+  gpu("m1", "Apple M1", /\bM1$|M1 \(/i, APPLE, [8, 2.6, 0.068, 8]),
+  gpu("m2", "Apple M2", /\bM2$/i, APPLE, [10, 3.6, 0.1, 8]),
+  gpu("m3", "Apple M3", /\bM3$/i, APPLE, [10, 3.5, 0.1, 8]),
+  gpu("m3-max", "Apple M3 Max", /\bM3 Max\b/i, APPLE, [40, 14.1, 0.4, 48]),
+  gpu("m4", "Apple M4", /\bM4$/i, APPLE, [10, 4.3, 0.12, 8]),
+  gpu("adreno740", "Qualcomm Adreno 740", /Adreno.*\b740\b/i, ADRENO, [6, 2.1, 0.067, 2]),
+  gpu("adreno-x1-85", "Qualcomm Adreno X1-85", /Adreno.*X1-85/i, ADRENO, [6, 4.6, 0.135, 6]),
+  gpu("mali-g78", "Arm Mali-G78", /Mali-G78/i, VALHALL, [14, 1.5, 0.051, 2]),
+];
+
+/** H100 and H200, whose figures are measured. */
+const MEASURED = /\bG?H[12]00\b/i;
+
+/** Whether a GPU's figures are measured ones without a calibration. */
+export function isMeasured(adapter: string): boolean {
+  return MEASURED.test(adapter);
+}
+
+/**
+ * The model of a GPU by its adapter's name: an H200's of it and of an H100; a known GPU's; else the most careful figures of its
+ * vendor's GPUs, and of all where the vendor is unknown, too.
+ *
+ * @example
+ * ```ts
+ * import { gpuModel } from "./known.ts";
+ * import assert from "node:assert/strict";
+ *
+ * assert.equal(gpuModel("Apple M3").multiprocessors, 10);
+ * assert.equal(gpuModel("Apple M9 Ultra").multiprocessors, 8);
+ * ```
+ */
+export function gpuModel(adapter: string): DeviceModel {
+  if (isMeasured(adapter)) return H200;
+  const known = KNOWN_GPUS.find(({ pattern }) => pattern.test(adapter));
+  if (known !== undefined) return publishedModel(known);
+  const vendors = Object.entries(VENDORS) as [Vendor, (typeof VENDORS)[Vendor]][];
+  const [vendor, named] = vendors.find(([, { pattern }]) => pattern.test(adapter)) ?? [];
+  const like = KNOWN_GPUS.filter((one) => vendor === undefined || one.vendor === vendor);
+  const name = named === undefined
+    ? "unknown GPU, by the least of known GPUs' figures"
+    : `unknown ${named.name} GPU, by the least of known ones' figures`;
+  return publishedModel(careful(like), name);
+}
+
+/** The least of some GPUs, with no more of anything than each of them has. */
+function careful(gpus: readonly KnownGpu[]): KnownGpu {
+  const least = gpus.reduce((a, b) => b.multiprocessors < a.multiprocessors ? b : a);
+  const most = (of: (gpu: KnownGpu) => number) => Math.min(...gpus.map(of));
+  return {
+    ...least,
+    threadResults: most(({ threadResults }) => threadResults),
+    registers: most(({ registers }) => registers),
+    sharedBytes: most(({ sharedBytes }) => sharedBytes),
+  };
+}
+
+/** Published FP32 rate and bandwidth of an H200, which its measured rates are shares of. */
+const H200_PEAK = { teraflops: 67, terabytes: 4.8 };
+
+/** The model of a GPU by its published figures. */
+export function publishedModel(
+  gpu: KnownGpu,
+  name = `${gpu.name}, by published figures`,
+): DeviceModel {
+  const { multiprocessors, threadResults, registers, sharedBytes } = gpu;
+  const computing = gpu.teraflops / H200_PEAK.teraflops;
+  const moving = gpu.terabytes / H200_PEAK.terabytes;
+  const { costs } = H200;
+  return {
+    ...H200,
+    name,
+    multiprocessors,
+    threadResults,
+    registers,
+    sharedBytes,
+    rates: scaledRates(H200.rates, computing, moving),
+    // In multiply-adds of the whole device, or of a tile's steps: as much longer as these are faster than memory.
+    costs: {
+      element: costs.element * computing / moving,
+      dispatch: costs.dispatch * computing,
+      fill: costs.fill,
+      store: costs.store * computing / moving,
+      storeAgain: costs.storeAgain * computing / moving,
+      unitStore: costs.unitStore * computing / moving,
+    },
+  };
+}
+
+function scaledRates(rates: DeviceRates, computing: number, moving: number): DeviceRates {
+  const products = scaledBy(rates, computing);
+  const { stream, filterStream, slicedStore, winrsBuckets } = scaledBy(rates, moving);
+  return { ...products, stream, filterStream, slicedStore, winrsBuckets };
+}
+
+/**
+ * The model of an opened device: a software device's where it says how many workgroups it runs side by side, else a GPU's.
+ *
+ * @param given Figures in place of what is known of it.
+ * @param adapter The device's name; an H200's figures where there is none.
+ */
+export function modelOf(
+  workgroupsInFlight: number | undefined,
+  given?: DeviceModel,
+  adapter?: string,
+): DeviceModel {
+  if (workgroupsInFlight !== undefined) return softwareDevice(workgroupsInFlight, adapter, given);
+  return given ?? (adapter === undefined ? H200 : gpuModel(adapter));
+}
