@@ -1,6 +1,7 @@
 /** The manifest of a model's tensors, as `wgconv layers --dump` writes it. */
 import { dirname, join } from "node:path";
 import * as v from "valibot";
+import { defined } from "../defined.ts";
 import { InputSyntaxError, InputTypeError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
 import { broadcastSource } from "../npy/views.ts";
@@ -11,6 +12,19 @@ import { readText } from "../read_text.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
 import type { Subject } from "../run/subject.ts";
+
+const BYTE = v.picklist(["i8", "u8"]);
+
+/** Of a convolution of bytes: tensors lie as nhwc and krsc, of scaled results the archive has a scale for each channel. */
+const BYTES = v.object({
+  inputDtype: BYTE,
+  filterDtype: BYTE,
+  inputZeroPoint: v.number(),
+  /** `channel`: the archive has one for each. */
+  filterZeroPoint: v.union([v.number(), v.literal("channel")]),
+  outDtype: v.picklist(["i32", "i8", "u8"]),
+  outputZeroPoint: v.optional(v.number()),
+});
 
 const LAYER = v.object({
   name: v.string(),
@@ -24,6 +38,7 @@ const LAYER = v.object({
   beta: v.optional(v.number()),
   /** Whether a convolution's result has a bias. */
   bias: v.optional(v.boolean()),
+  bytes: v.optional(BYTES),
 });
 
 const MANIFEST = v.object({
@@ -105,14 +120,28 @@ export async function openLayer(
 }
 
 function subjectOf(
-  { op, problem, alpha = 1, beta = 0, bias = false, name }: DumpedLayer,
+  { op, problem, alpha = 1, beta = 0, bias = false, bytes, name }: DumpedLayer,
   dtype: "f32" | "f16",
 ): Subject {
   if (op === "gemm") {
     return gemmSubject(gemmProblem({ ...parseGemm(problem), alpha, beta, name }), { dtype });
   }
+  const conv = { ...parseDescriptor(problem, op), name };
+  if (bytes !== undefined) {
+    const { outDtype, outputZeroPoint, ...integers } = bytes;
+    const scaled = outDtype === "i32"
+      ? {}
+      : { scale: "channel", zeroPoint: outputZeroPoint } as const;
+    return convSubject({
+      problem: conv,
+      layout: "nhwc",
+      filterLayout: "krsc",
+      ...{ dtype: "i8", outDtype, integers },
+      epilogue: { bias, activation: "none", ...defined(scaled) },
+    });
+  }
   return convSubject({
-    problem: { ...parseDescriptor(problem, op), name },
+    problem: conv,
     layout: "nchw",
     filterLayout: "kcrs",
     dtype,

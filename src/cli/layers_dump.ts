@@ -1,4 +1,5 @@
 import { basename, join } from "node:path";
+import { defined } from "../defined.ts";
 import { refuseWrite, writeOutput } from "../npy/atomic_write.ts";
 import { readNpy, writeNpz } from "../npy/mod.ts";
 import type { ModelOptions } from "../models/layer.ts";
@@ -65,7 +66,7 @@ export async function dumpModel(
       say(layer);
       continue;
     }
-    const { name, problem, bias, tensors } = layer;
+    const { name, problem, bias, tensors, bytes } = layer;
     const file = `${String(layers.length + 1).padStart(3, "0")}_${fileName(name)}.npz`;
     await writeNpz(join(folder, file), tensors);
     layers.push({
@@ -78,7 +79,12 @@ export async function dumpModel(
           alpha: problem.gemm.alpha,
           beta: problem.gemm.beta,
         }
-        : { op: problem.conv.op, problem: printDescriptor(problem.conv), bias }),
+        : {
+          op: problem.conv.op,
+          problem: printDescriptor(problem.conv),
+          bias,
+          ...defined({ bytes }),
+        }),
     });
     shown.update(`${layers.length} of ${parts.length} layers`);
   }

@@ -3,10 +3,13 @@ import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import {
   fieldsOf,
   graphBytes,
+  message,
+  nodeField,
   type OnnxGraph,
   type OnnxNode,
   parseGraph,
   parseNode,
+  rewritten,
   textsOf,
 } from "./onnx_format.ts";
 
@@ -258,51 +261,12 @@ function renamedTexts(
   );
 }
 
-/** A message in which some fields have other bytes. */
-function rewritten(
-  bytes: Uint8Array,
-  change: (no: number, bytes: Uint8Array) => Uint8Array | undefined,
-): Uint8Array {
-  const writer = new BinaryWriter();
-  for (const field of fieldsOf(bytes)) {
-    const changed = change(field.no, field.bytes);
-    if (changed === undefined) writer.raw(field.raw);
-    else writer.tag(field.no, WireType.LengthDelimited).bytes(changed);
-  }
-  return writer.finish();
-}
-
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 function renamed(bytes: Uint8Array, names: ReadonlyMap<string, string>): string {
   const name = decoder.decode(bytes);
   return names.get(name) ?? name;
-}
-
-function message(no: number, bytes: Uint8Array): Uint8Array {
-  return new BinaryWriter().tag(no, WireType.LengthDelimited).bytes(bytes).finish();
-}
-
-/** A field with a node of the standard, and an axis if it takes one. */
-export function nodeField(
-  op: string,
-  inputs: readonly string[],
-  output: string,
-  axis?: number,
-): Uint8Array {
-  const writer = new BinaryWriter();
-  const text = (no: number, value: string) =>
-    writer.tag(no, WireType.LengthDelimited).string(value);
-  inputs.forEach((input) => text(1, input));
-  text(2, output);
-  text(4, op);
-  if (axis !== undefined) {
-    writer.tag(5, WireType.LengthDelimited).fork();
-    text(1, "axis");
-    writer.tag(3, WireType.Varint).int64(axis).tag(20, WireType.Varint).int32(2).join();
-  }
-  return message(1, writer.finish());
 }
 
 /** ONNX's numbers of element types. */

@@ -227,3 +227,43 @@ export function valueBytes({ name, type, shape = [] }: ValueInfo): Uint8Array {
   }
   return writer.join().join().join().finish();
 }
+
+/** A message in which some fields have other bytes. */
+export function rewritten(
+  bytes: Uint8Array,
+  change: (no: number, bytes: Uint8Array) => Uint8Array | undefined,
+): Uint8Array {
+  const writer = new BinaryWriter();
+  for (const field of fieldsOf(bytes)) {
+    const changed = change(field.no, field.bytes);
+    if (changed === undefined) writer.raw(field.raw);
+    else writer.tag(field.no, WireType.LengthDelimited).bytes(changed);
+  }
+  return writer.finish();
+}
+
+/** A field of a message. */
+export function message(no: number, bytes: Uint8Array): Uint8Array {
+  return new BinaryWriter().tag(no, WireType.LengthDelimited).bytes(bytes).finish();
+}
+
+/** A field with a node of the standard, and an axis if it takes one. */
+export function nodeField(
+  op: string,
+  inputs: readonly string[],
+  output: string,
+  axis?: number,
+): Uint8Array {
+  const writer = new BinaryWriter();
+  const text = (no: number, value: string) =>
+    writer.tag(no, WireType.LengthDelimited).string(value);
+  inputs.forEach((input) => text(1, input));
+  text(2, output);
+  text(4, op);
+  if (axis !== undefined) {
+    writer.tag(5, WireType.LengthDelimited).fork();
+    text(1, "axis");
+    writer.tag(3, WireType.Varint).int64(axis).tag(20, WireType.Varint).int32(2).join();
+  }
+  return message(1, writer.finish());
+}

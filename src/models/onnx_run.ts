@@ -7,7 +7,16 @@ import { type GemmProblem, gemmProblem, gemmShape } from "../problem/gemm_proble
 import { type DType, dtypeBytes } from "../tensor/dtype.ts";
 import { fillTensor } from "../tensor/fill.ts";
 import { elementCount, type Tensor, tensor } from "../tensor/tensor.ts";
-import { fieldsOf, textsOf, valueBytes } from "./onnx_format.ts";
+import { type ByteLayer, byteNames, byteParts, byteProblem } from "./onnx_bytes.ts";
+import {
+  fieldsOf,
+  graphBytes,
+  message,
+  parseNode,
+  rewritten,
+  textsOf,
+  valueBytes,
+} from "./onnx_format.ts";
 import type { OnnxLayer, OnnxModel } from "./onnx.ts";
 import { openRuntime, type RuntimeSession, RuntimeTensor } from "./onnxruntime.ts";
 
@@ -17,6 +26,8 @@ export interface RunLayer {
   readonly problem: { readonly conv: ConvProblem } | { readonly gemm: GemmProblem };
   readonly bias: boolean;
   readonly tensors: Readonly<Record<string, Tensor>>;
+  /** Of bytes: in what it is. */
+  readonly bytes?: ByteLayer;
 }
 
 /** A layer that is left out, and why. */
@@ -31,6 +42,8 @@ export interface Parts {
   readonly problem: RunLayer["problem"];
   readonly bias: boolean;
   readonly names: Readonly<Record<string, string>>;
+  /** Output of the node that is run once more without its bias. */
+  readonly unbiased?: string;
 }
 
 /** Element types by the runtime's numbers and names. */
@@ -55,14 +68,23 @@ export function partsOf(layer: OnnxLayer): Parts | LeftLayer {
   const [first = "", second = "", third = ""] = inputs;
   const result = outputs[0] ?? "";
   const bias = third !== "";
+  const bytes = byteNames(layer);
+  if (bytes !== undefined) {
+    const conv = byteProblem(layer);
+    if (typeof conv === "string") return { name, why: conv };
+    return { layer, problem: { conv }, bias: bytes.bias !== undefined, names: bytes };
+  }
   if ("conv" in problem) {
-    if (op !== "Conv" && op !== "ConvTranspose") return { name, why: `${op} is more than sums` };
-    if (op === "ConvTranspose" && bias) {
-      return { name, why: "its bias is added to a gradient of the input" };
+    const conv = { ...problem.conv, op: layer.ops[0]! };
+    if (op === "Conv") {
+      const named = { input: first, filter: second, ...(bias ? { bias: third } : {}), result };
+      return { layer, problem: { conv }, bias, names: named };
     }
-    const data = op === "Conv" ? "input" : "output";
-    const named = { [data]: first, filter: second, ...(bias ? { bias: third } : {}), result };
-    return { layer, problem: { conv: { ...problem.conv, op: layer.ops[0]! } }, bias, names: named };
+    if (op !== "ConvTranspose") return { name, why: `${op} is more than sums` };
+    // A gradient has no bias.
+    const named = { output: first, filter: second, result: bias ? `${result}/unbiased` : result };
+    const more = bias ? { unbiased: result } : {};
+    return { layer, problem: { conv }, bias: false, names: named, ...more };
   }
   if (op === "MatMul") {
     return { layer, problem, bias: false, names: { a: first, b: second, result } };
@@ -167,7 +189,8 @@ export async function* runLayers(
   const wanted = new Set(all.flatMap(({ names }) => Object.values(names)));
   for (const name of feeds.keys()) wanted.delete(name);
   try {
-    load(session, model, [...wanted], path);
+    const unbiased = all.flatMap(({ unbiased }) => unbiased ?? []);
+    load(session, model, [...wanted], path, unbiasedNodes(model, unbiased));
     const fed = fedBy(feeds);
     for (const some of batches(all)) {
       const names = some.flatMap(({ names }) => Object.values(names))
@@ -175,6 +198,15 @@ export async function* runLayers(
       const results = session.run(fed, fetching(names), {});
       for (const parts of some) {
         const { layer: { name }, problem, bias } = parts;
+        if ("conv" in problem && byteNames(parts.layer) !== undefined) {
+          const raw = Object.fromEntries(
+            Object.entries(parts.names)
+              .map(([part, name]) => [part, feeds.get(name) ?? fromRuntime(results[name]!)]),
+          );
+          const made = byteParts(problem.conv, "gemm" in parts.layer.problem, raw);
+          yield typeof made === "string" ? { name, why: made } : { name, problem, bias, ...made };
+          continue;
+        }
         const entries = Object.entries(parts.names).map(([part, name]) =>
           [part, asPart(problem, part, feeds.get(name) ?? fromRuntime(results[name]!))] as const
         );
@@ -197,9 +229,11 @@ function load(
   model: Uint8Array,
   outputs: readonly string[],
   path: string,
+  nodes: readonly Uint8Array[] = [],
 ): void {
   const there = new Set(outputNames(model));
   const writer = new BinaryWriter().raw(model).tag(7, WireType.LengthDelimited).fork();
+  for (const node of nodes) writer.raw(node);
   for (const name of outputs) {
     if (there.has(name)) continue;
     writer.tag(12, WireType.LengthDelimited)
@@ -212,6 +246,24 @@ function load(
       session: { model_external_initializers_file_folder_path: dirname(resolve(path)) },
     },
   });
+}
+
+/** Nodes with some outputs once more, without the bias: as fields of the graph. */
+function unbiasedNodes(model: Uint8Array, outputs: readonly string[]): Uint8Array[] {
+  if (outputs.length === 0) return [];
+  const encoder = new TextEncoder();
+  const fields: Uint8Array[] = [];
+  for (const { no, bytes } of fieldsOf(graphBytes(model))) {
+    const output = no === 1 ? parseNode(bytes).outputs[0] : undefined;
+    if (output === undefined || !outputs.includes(output)) continue;
+    let input = 0;
+    const unbiased = rewritten(bytes, (part, text) => {
+      if (part === 1) return input++ === 2 ? new Uint8Array() : text;
+      return part === 2 || part === 3 ? encoder.encode(`${output}/unbiased`) : undefined;
+    });
+    fields.push(message(1, unbiased));
+  }
+  return fields;
 }
 
 function outputNames(model: Uint8Array): string[] {

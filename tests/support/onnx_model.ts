@@ -8,6 +8,8 @@ export interface TestNode {
   readonly op: string;
   readonly inputs: readonly string[];
   readonly output: string;
+  /** Further outputs. */
+  readonly others?: readonly string[];
   readonly name?: string;
   readonly domain?: string;
   readonly attributes?: Readonly<Record<string, number | string | readonly number[] | TestGraph>>;
@@ -111,7 +113,7 @@ function writeGraph(writer: BinaryWriter, graph: TestGraph): void {
 
 function writeNode(writer: BinaryWriter, node: TestNode): void {
   node.inputs.forEach((name) => text(writer, 1, name));
-  text(writer, 2, node.output);
+  for (const output of [node.output, ...node.others ?? []]) text(writer, 2, output);
   text(writer, 3, node.name ?? node.output);
   text(writer, 4, node.op);
   if (node.domain !== undefined) text(writer, 7, node.domain);
