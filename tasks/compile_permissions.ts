@@ -5,6 +5,7 @@
 
 /** Variables that the program, or a package inside it, reads or sets. */
 export const ENVIRONMENT: readonly string[] = [
+  "BUF_BIGINT_DISABLE",
   "CLICOLOR_FORCE",
   "DENO_WEBGPU_BACKEND",
   "FORCE_COLOR",
