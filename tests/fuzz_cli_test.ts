@@ -46,11 +46,16 @@ Deno.test({
     const products = await wgconv(["verify", "gemm", "--worker", NUMPY, "--random", "10"]);
     assert.equal(products.code, 0, products.stdout + products.stderr);
     const problem = ["--problem", "mb2ic4ih9oc6kh3ph1", "--data", "normal"];
-    for (const [fault, said] of [["flipped", /filter flipped/], ["stale", /wrong/]] as const) {
+    for (
+      const [fault, said] of [["flipped", /filter flipped/], [
+        "last image stale",
+        /in image 1/,
+      ]] as const
+    ) {
       const { code, stdout } = await wgconv([
         "verify",
         "--worker",
-        `${NUMPY} --fault ${fault}`,
+        `${NUMPY} --fault '${fault}'`,
         ...problem,
       ]);
       assert.equal(code, 1, stdout);

@@ -3,7 +3,7 @@
     wgconv verify --worker 'python3 examples/workers/numpy_worker.py' --random 100
     wgconv verify --worker 'python3 examples/workers/numpy_worker.py --fault flipped' --random 20
 
---fault flipped turns filters round, --fault stale leaves the last results 0: to see what is found.
+--fault NAME computes something wrong (faults.py), to see what is found of it.
 """
 import sys
 import time
@@ -32,7 +32,7 @@ def from_canonical(array, layout):
 
 
 def erf(x):
-    """Of Abramowitz and Stegun would be too coarse: the library's, one by one."""
+    """NumPy has none; Python's takes one number."""
     from math import erf as one
 
     return np.vectorize(one, otypes=[x.dtype])(x)
@@ -139,20 +139,6 @@ def compute(p, operands, **how):
     return multiply(p, operands) if p.op == "gemm" else convolve(p, operands, **how)
 
 
-def flipped(p, operands):
-    """A convolution in place of a correlation."""
-    turned = np.flip(operands["filter"], tuple(range(2, operands["filter"].ndim))) if "filter" in operands else None
-    return compute(p, operands if turned is None else {**operands, "filter": turned})
-
-
-def stale(p, operands):
-    """The last results of the last channel, or row, are never written."""
-    result = compute(p, operands).copy()
-    result.reshape(-1)[-max(1, result.size // 16):] = 0
-    return result
-
-
-FAULTS = {"flipped": flipped, "stale": stale}
 NAMES = ["input", "filter", "grad_output", "bias", "a", "b", "c", "residual"]
 
 
@@ -178,5 +164,9 @@ def answer(request, run):
 
 
 if __name__ == "__main__":
-    fault = sys.argv[sys.argv.index("--fault") + 1] if "--fault" in sys.argv else None
-    serve(lambda request: answer(request, FAULTS[fault] if fault else compute))
+    run = compute
+    if "--fault" in sys.argv:
+        from faults import FAULTS
+
+        run = FAULTS[sys.argv[sys.argv.index("--fault") + 1]]
+    serve(lambda request: answer(request, run))

@@ -1,4 +1,5 @@
 /** The program that `--run` or `--worker` names. */
+import { basename } from "node:path";
 import { escape, split } from "shellwords";
 import { InputSyntaxError, InputTypeError } from "../errors.ts";
 import {
@@ -32,8 +33,8 @@ export async function programOf(
 ): Promise<Program> {
   const text = (run ?? worker)!;
   const words = wordsOf(text);
-  const [name] = words;
-  if (name === undefined) throw new InputSyntaxError("Cannot verify: the command is empty");
+  if (words[0] === undefined) throw new InputSyntaxError("Cannot verify: the command is empty");
+  const name = basename(words[0]);
   const start = shell ? SHELL : words;
   await expectAllowed(start[0]!);
   const ms = timeout * 1000;

@@ -1,4 +1,5 @@
 /** Programs that kernels of others run in, each with the programs that it starts. */
+import { stripVTControlCharacters } from "node:util";
 import { InputTypeError } from "../errors.ts";
 
 /** A line that is longer is no answer. */
@@ -89,7 +90,7 @@ export class Child {
     const { code, signal } = await this.end();
     this.kill();
     await Promise.race([this.#heard, pause(100)]);
-    const said = this.#complaint.trim().split("\n").at(-1)!.trim().slice(0, SHOWN);
+    const said = reasonIn(this.#complaint).slice(0, SHOWN);
     return (signal === null ? `exit code ${code}` : signal) + (said === "" ? "" : `: ${said}`);
   }
 
@@ -119,6 +120,13 @@ export class Child {
     await Promise.race([this.#heard, pause(100)]);
     await this.#lines.cancel().catch(() => {});
   }
+}
+
+/** The line that says why a program ended: the last that names an error, or else the last that is no place of a stack. */
+function reasonIn(complaint: string): string {
+  const lines = stripVTControlCharacters(complaint).trim().split("\n").map((line) => line.trim());
+  return lines.findLast((line) => /^[\w.]*(error|exception)\b/i.test(line)) ??
+    lines.findLast((line) => !line.startsWith("at ")) ?? "";
 }
 
 function reason(error: unknown): string {

@@ -73,14 +73,18 @@ export function axisNames({ problem: { op, filterSize } }: Pick<ConvCase, "probl
 
 type Named = readonly (readonly [name: string, variant: ConvVariant])[];
 
-function epilogueVariants({ bias, activation }: ConvCase): Named {
+function epilogueVariants({ problem: { op }, bias, activation }: ConvCase): Named {
   const acts = activation !== "none";
   return [
     ...(bias === undefined ? [] : [
       ["the bias missing", { biases: 0 }],
       ["the bias added twice", { biases: 2 }],
     ] as const),
-    ...(acts ? [[`no ${activation}`, { activation: "none" }]] as const : []),
+    ...(acts
+      ? [[`no ${activation}`, { activation: "none" }]] as const
+      : op === "fwd"
+      ? [["relu, which is not asked for", { activation: "relu" }]] as const
+      : []),
     ...(acts && bias !== undefined
       ? [
         [`the bias added behind ${activation}`, { late: true }],
@@ -90,41 +94,63 @@ function epilogueVariants({ bias, activation }: ConvCase): Named {
   ];
 }
 
-/** The filter: which operand it is, and with its spatial axes turned or its channels exchanged. */
+/** The filter with axes turned, channels exchanged or taps left out. */
 function filterVariants(of: ConvCase): Named {
   const { problem: { op, groups }, geometry: g, second } = of;
   if (op === "bwd-filter") return [];
   const strides = g.filterStrides;
   const [, r, s] = g.filterSize;
-  const flips = (axes: readonly number[]) => ({ second: flipped(second, g, axes) });
+  const sizes = [g.groups * g.outChannels, g.inChannels, ...g.filterSize];
+  const read = (from: (at: readonly number[]) => readonly number[] | undefined): ConvVariant => ({
+    second: readFrom(second, sizes, strides, from),
+  });
+  const flips = (axes: readonly number[]) =>
+    read((at) => at.map((place, axis) => axes.includes(axis) ? sizes[axis]! - 1 - place : place));
+  const without = (gone: (at: readonly number[]) => boolean) =>
+    read((at) => gone(at) ? undefined : at);
+  const ends = (axis: number, name: string): Named =>
+    sizes[axis]! < 2 ? [] : [
+      [`the filter's first ${name} left out`, without((at) => at[axis] === 0)],
+      [`the filter's last ${name} left out`, without((at) => at[axis] === sizes[axis]! - 1)],
+    ];
   const swapped = (a: number, b: number): ConvVariant => ({
     geometry: { ...g, filterStrides: strides.with(a, strides[b]!).with(b, strides[a]!) },
   });
   return [
-    ["the filter flipped (convolution in place of correlation)", flips([0, 1, 2])],
+    ["the filter flipped (convolution in place of correlation)", flips([2, 3, 4])],
     ...(r > 1 && s > 1
       ? [
-        ["the filter flipped along its columns", flips([2])],
-        ["the filter flipped along its rows", flips([1])],
+        ["the filter flipped along its columns", flips([4])],
+        ["the filter flipped along its rows", flips([3])],
       ] as const
       : []),
     ...(groups === 1 && g.inChannels === g.outChannels && g.inChannels > 1
       ? [["the filter's input and output channels swapped", swapped(0, 1)]] as const
       : []),
+    ...(g.inChannels > 1 ? [["the filter's input channels in reverse", flips([1])]] as const : []),
+    ...ends(3, "row"),
+    ...ends(4, "column"),
+    ["the filter's first tap left out", without((at) => at.slice(2).every((tap) => tap === 0))],
+    [
+      "the filter's last tap left out",
+      without((at) => at.every((tap, axis) => axis < 2 || tap === sizes[axis]! - 1)),
+    ],
+    ...(op === "fwd" ? ends(1, "input channel") : groups === 1 ? ends(0, "output channel") : []),
   ];
 }
 
-/** A filter with some of its three spatial axes reversed, in the same order of memory. */
-function flipped(data: HostArray, g: Geometry, axes: readonly number[]): HostArray {
-  const sizes = [g.groups * g.outChannels, g.inChannels, ...g.filterSize];
+/** The tensor whose element at each place is another one, or 0, in the same order of memory. */
+function readFrom(
+  data: HostArray,
+  sizes: readonly number[],
+  strides: readonly number[],
+  from: (at: readonly number[]) => readonly number[] | undefined,
+): HostArray {
   const made = data.slice() as HostArray;
-  const strides = g.filterStrides;
   for (let i = 0; i < elementCount(sizes); i++) {
     const at = unravelIndex(i, sizes);
-    const from = at.map((place, axis) =>
-      axes.includes(axis - 2) ? sizes[axis]! - 1 - place : place
-    );
-    made[offset(at, strides)] = data[offset(from, strides)]!;
+    const other = from(at);
+    made[offset(at, strides)] = other === undefined ? 0 : data[offset(other, strides)]!;
   }
   return made;
 }
@@ -243,14 +269,6 @@ function shortVariants({ problem: { op }, geometry: g }: ConvCase): Named {
       // Groups are counted by the channels of a whole one.
       { geometry: { ...g, [key]: size - size % block } },
     ]);
-  const lessTaps = [1, 2].flatMap((axis): Named =>
-    op === "bwd-filter" || g.filterSize[axis]! < 2 ? [] : [[
-      `the filter's last ${axis === 1 ? "row" : "column"} left out`,
-      {
-        geometry: { ...g, filterSize: g.filterSize.with(axis, g.filterSize[axis]! - 1) as Triple },
-      },
-    ]]
-  );
   const channels = g.groups > 1
     ? []
     : op === "fwd"
@@ -261,5 +279,5 @@ function shortVariants({ problem: { op }, geometry: g }: ConvCase): Named {
   const images = op === "bwd-filter" && g.batch > 1
     ? [["the last image left out", { geometry: { ...g, batch: g.batch - 1 } }]] as const
     : [];
-  return [...channels, ...images, ...lessTaps];
+  return [...channels, ...images];
 }

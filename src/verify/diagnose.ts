@@ -28,6 +28,8 @@ export interface Diagnosis {
   readonly where: string;
   /** What the result is in place of what it should be, where that is known. */
   readonly match?: Match;
+  /** Whether only wrong outputs match. */
+  readonly partly: boolean;
   /** The arithmetic that errs as the result does, where another one is claimed. */
   readonly arithmetic?: string;
   /** Canonical flat index of the output that is wrong most. */
@@ -56,14 +58,16 @@ export async function diagnose(failed: FailedResult): Promise<Diagnosis> {
     found.wrong[at]!
   );
   const tried = sampledOutputs(reference, result, Math.min(TRIED.any, room), some);
-  const match = bestMatch([
+  const hypotheses = [
     ...await byteHypotheses(subject, operands, tried.indices),
     ...hypothesesOf(subject, operands),
-  ], tried);
+  ];
+  const whole = bestMatch(hypotheses, tried);
+  const match = whole ?? bestMatch(hypotheses, sampledOutputs(reference, result, 0, some));
   // Roundings are of all outputs.
   const few = found.wrong.length > 0 && found.wrong.length < ROUNDED.share * found.checked;
   const arithmetic = match || few ? undefined : await otherArithmetic(failed);
-  return { where, ...defined({ match, arithmetic, worst }) };
+  return { where, partly: whole === undefined, ...defined({ match, arithmetic, worst }) };
 }
 
 /** Another arithmetic than the one claimed that errs as the result does. */
@@ -80,11 +84,13 @@ async function otherArithmetic(
 }
 
 /** A diagnosis as a sentence without its end. */
-export function diagnosisText({ where, match, arithmetic }: Diagnosis): string {
+export function diagnosisText({ where, match, partly, arithmetic }: Diagnosis): string {
   if (arithmetic !== undefined) return `${where}; errors are those of ${arithmetic}`;
   if (match === undefined) return where;
   const { name, relL2 } = match;
-  return `${where}; the result matches with ${name}: relative L2 ${relL2.toExponential(1)}`;
+  return `${where}; ${partly ? "there " : ""}the result matches with ${name}: relative L2 ${
+    relL2.toExponential(1)
+  }`;
 }
 
 function namesOf({ asked }: Subject): readonly string[] {

@@ -173,9 +173,12 @@ Deno.test("a diagnosis names zeros, factors, swaps of the result, and rounded op
   const operands = fillOperands(subject, "normal", 1);
   const right = convolved(operands, {});
   const texts: readonly [Float32Array, RegExp][] = [
-    [right.map(() => 0), /all zeros/],
+    [right.map(() => 0), /^1,176 of 1,176 outputs are 0 where the reference is not$/],
     [right.map((value) => -value), /the other sign/],
     [right.map((value) => value * 0.5), /all results times 0\.5/],
+    [right.map((value) => value + 0.25), /all results plus 0\.25/],
+    [right.map((value) => Math.max(0, value)), /are 0 where .* relu, which is not asked for/],
+    [right.map((_, i) => right[i < 784 ? i : i - 784]!), /in image 2; there .* image 0 in place/],
     [
       right.map((_, i) => right[i % 7 === 0 ? i : i - 1]!),
       /the previous column in place of each/,

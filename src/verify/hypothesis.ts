@@ -16,49 +16,55 @@ export interface Match {
 }
 
 /**
- * The hypothesis that fits a result best, where it explains nearly all that is wrong.
- *
- * @param outputs Some that are wrong, and some of all.
+ * The hypothesis that fits outputs best, where it explains nearly all that is wrong with them. One by which they are all 0 says
+ * nothing.
  */
 export function bestMatch(
   hypotheses: readonly Hypothesis[],
   { indices, got, expected }: SampledOutputs,
 ): Match | undefined {
-  if (indices.length === 0) return undefined;
+  if (indices.length < LEAST) return undefined;
   let best: (Match & { readonly rest: number }) | undefined;
-  for (const { name, values } of [...hypotheses, ...scaled(got, expected)]) {
+  for (const { name, values } of [...hypotheses, ...fitted(got, expected)]) {
     const made = values(indices);
     const known = indices.keys().filter((at) => Number.isFinite(made[at]!)).toArray();
     if (known.length < indices.length / 2) continue;
     const rest = distance(got, made, known), own = distance(got, expected, known);
     // Earlier ones are simpler.
-    if (!(rest <= EXPLAINED * own) || (best !== undefined && !(rest < CLEARLY * best.rest))) {
-      continue;
-    }
     const size = norm(known.map((at) => made[at]!));
-    best = { name, rest, relL2: size === 0 ? (rest === 0 ? 0 : Infinity) : rest / size };
+    if (size === 0 || !(rest <= EXPLAINED * own)) continue;
+    if (best === undefined || rest < CLEARLY * best.rest) best = { name, rest, relL2: rest / size };
   }
   return best && { name: best.name, relL2: best.relL2 };
 }
 
+/** Of fewer outputs some hypothesis explains each by chance. */
+const LEAST = 4;
 /** What may be left of what is wrong, at most. */
 const EXPLAINED = 0.02;
 /** What a later hypothesis may leave of what an earlier one does. */
 const CLEARLY = 0.5;
 
-/** The same outputs times what fits best. */
-function scaled(got: readonly number[], expected: readonly number[]): Hypothesis[] {
-  let products = 0, squares = 0;
+/** The same outputs times what fits best, or with what fits best added. */
+function fitted(got: readonly number[], expected: readonly number[]): Hypothesis[] {
+  let products = 0, squares = 0, sum = 0;
   expected.forEach((value, i) => {
     products += value * got[i]!;
     squares += value * value;
+    sum += got[i]! - value;
   });
-  const factor = products / squares;
-  if (!Number.isFinite(factor) || factor === 0) return [];
-  return [{
-    name: `all results times ${Number(factor.toPrecision(4))}`,
-    values: () => Float64Array.from(expected, (value) => value * factor),
-  }];
+  const factor = products / squares, added = sum / expected.length;
+  const named = (name: string, value: number, of: (value: number) => number): Hypothesis[] =>
+    Number.isFinite(value) && value !== 0
+      ? [{
+        name: `${name} ${Number(value.toPrecision(4))}`,
+        values: () => Float64Array.from(expected, of),
+      }]
+      : [];
+  return [
+    ...named("all results times", factor, (value) => value * factor),
+    ...named("all results plus", added, (value) => value + added),
+  ];
 }
 
 function distance(a: ArrayLike<number>, b: ArrayLike<number>, places: readonly number[]): number {

@@ -22,7 +22,7 @@ export interface MovedCase {
   readonly layout: string;
 }
 
-/** Hypotheses of results that are zero, repeated, shifted, swapped or written in another layout. */
+/** Hypotheses of results that are repeated, shifted, swapped or written in another layout. */
 export function movedHypotheses(of: MovedCase): Hypothesis[] {
   const { shape, names, right } = of;
   const last = shape.length - 1;
@@ -30,7 +30,6 @@ export function movedHypotheses(of: MovedCase): Hypothesis[] {
     movedHypothesis(of, name, from);
   const axes = shape.flatMap((size, axis) => size > 1 ? [axis] : []);
   return [
-    { name: "all zeros", values: (indices) => new Float64Array(indices.length) },
     { name: "the other sign", values: (indices) => right(indices).map((value) => -value) },
     ...axes.flatMap((axis) => [
       moved(`${names[axis]} 0 in place of every one`, (at) => at.with(axis, 0)),
@@ -41,9 +40,10 @@ export function movedHypotheses(of: MovedCase): Hypothesis[] {
         )
       ),
     ]),
-    ...axes.filter((axis) => axis > 1).map((axis) =>
-      moved(`${names[axis]}s in reverse`, (at) => at.with(axis, shape[axis]! - 1 - at[axis]!))
-    ),
+    ...axes.flatMap((axis) => [
+      moved(`${names[axis]}s in reverse`, (at) => at.with(axis, shape[axis]! - 1 - at[axis]!)),
+      moved(`neighbouring ${names[axis]}s swapped`, (at) => at.with(axis, at[axis]! ^ 1)),
+    ]),
     ...(last >= 1 && shape[last] === shape[last - 1] && shape[last]! > 1
       ? [moved(
         `${names[last - 1]}s and ${names[last]}s of the result swapped`,

@@ -14,9 +14,11 @@ export interface WrongOutputs {
   readonly checked: number;
   /** Of the wrong ones, those that are NaN or infinite where the reference is not, or the other way round. */
   readonly mismatched: number;
+  /** Of the wrong ones, those that are 0. */
+  readonly zeros: number;
   /** Along each canonical axis, its places that have wrong outputs, and how many of those. */
   readonly counts: readonly ReadonlyMap<number, number>[];
-  /** Wrong ones at an end of a spatial axis. */
+  /** Wrong ones at an end of a spatial axis that has more than ends. */
   readonly atBorder: number;
 }
 
@@ -41,22 +43,26 @@ export function wrongOutputs(
   });
   const wrong: number[] = [];
   const counts = shape.map(() => new Map<number, number>());
-  let mismatched = 0, atBorder = 0, worst: number | undefined, most = 0;
-  compare((at, index, _y, _ref, error, scale) => {
+  let mismatched = 0, zeros = 0, atBorder = 0, worst: number | undefined, most = 0;
+  compare((at, index, y, _ref, error, scale) => {
     if (Number.isNaN(error)) mismatched++;
     else if (error === 0 || Math.abs(error) <= allowed * scale) return;
     wrong.push(index);
+    if (y === 0) zeros++;
     const ratio = Number.isNaN(error) ? Infinity : Math.abs(error) / scale;
     if (ratio > most) [most, worst] = [ratio, index];
     at.forEach((place, axis) => counts[axis]!.set(place, (counts[axis]!.get(place) ?? 0) + 1));
-    const ends = at.slice(2).some((place, axis) => place === 0 || place === shape[axis + 2]! - 1);
-    if (ends) atBorder++;
+    const atEnd = shape.some((size, axis) =>
+      axis > 1 && size > 2 && (at[axis] === 0 || at[axis] === size - 1)
+    );
+    if (atEnd) atBorder++;
   });
   return {
     wrong,
     ...(worst === undefined ? {} : { worst }),
     checked: values.length,
     mismatched,
+    zeros,
     counts,
     atBorder,
   };
@@ -71,7 +77,7 @@ const BLOCKS = [128, 64, 32, 16, 8, 4];
  * @param names What an entry of each axis is called, in the singular.
  */
 export function whereText(
-  { wrong, checked, mismatched, counts, atBorder }: WrongOutputs,
+  { wrong, checked, mismatched, zeros, counts, atBorder }: WrongOutputs,
   shape: readonly number[],
   names: readonly string[],
 ): string {
@@ -81,9 +87,10 @@ export function whereText(
     } outputs is wrong by itself, their errors are too large together`;
   }
   const places = shape.flatMap((size, axis) => placesText(counts[axis]!, size, names[axis]!));
-  const spatial = shape.slice(2).some((size) => size > 2);
-  if (spatial && wrong.length > 1 && atBorder === wrong.length) places.push("at the border");
-  const kind = mismatched === 0
+  if (wrong.length > 1 && atBorder === wrong.length) places.push("at the border");
+  const kind = zeros === wrong.length
+    ? "0 where the reference is not"
+    : mismatched === 0
     ? "wrong"
     : mismatched === wrong.length
     ? "NaN or infinite where the reference is not, or the other way round"

@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { ROOT, wgconv } from "../cli.ts";
 import { isInputError } from "../../src/errors.ts";
 import { layerSizes, type ModelOptions } from "../../src/models/layer.ts";
 import { readModel } from "../../src/models/read_model.ts";
@@ -74,3 +75,14 @@ Deno.test("damaged models never end the process within onnxruntime", async () =>
     }
   }
 });
+
+for (const command of [["verify", "--layout", "nchw"], ["verify", "gemm"]]) {
+  Deno.test(`examples/workers/onnx_worker.ts is right: ${command.join(" ")}`, async () => {
+    const worker =
+      `'${Deno.execPath()}' run -A --no-check --no-lock '${ROOT}examples/workers/onnx_worker.ts'`;
+    const options = ["--worker", worker, "--random", "24", "--arithmetic", "f32-any"];
+    const { code, stdout, stderr } = await wgconv([...command, ...options]);
+    assert.equal(code, 0, stdout + stderr);
+    assert.match(stdout, /^24 cases of deno: (1[2-9]|2[0-4]) passed/m);
+  });
+}
