@@ -86,18 +86,22 @@ def first_group(x, p):
 OTHER = {"nchw": "nhwc", "nhwc": "nchw", "kcrs": "krsc", "krsc": "kcrs"}
 
 
+def reread(x, lying, read):
+    """A tensor in one layout, taken for one in another."""
+    return to_canonical(from_canonical(x, lying).reshape(from_canonical(x, read).shape), read)
+
+
 def misread(layout):
-    """Memory taken as channels last where they come first, or the other way round."""
+    """An operand taken for channels last where they come first, or the other way round."""
     def change(x, p):
         own = getattr(p, layout)
-        other = OTHER[own]
-        lying = from_canonical(x, own)
-        return to_canonical(lying.reshape(from_canonical(x, other).shape), other)
+        return reread(x, own, OTHER[own])
     return change
 
 
-def result_misread(y, p):
-    return misread("filter_layout" if p.op == "bwd-filter" else "layout")(y, p)
+def miswritten(y, p):
+    own = p.filter_layout if p.op == "bwd-filter" else p.layout
+    return reread(y, OTHER[own], own)
 
 
 def drop_channels(keep):
@@ -129,11 +133,17 @@ def rounded(change):
     return run
 
 
+def half_matmul(a, b):
+    """A product whose sums are rounded to f16 at each step."""
+    a, b = a.astype(np.float16), b.astype(np.float16)
+    total = np.float16(0)
+    for k in range(a.shape[-1]):
+        total = total + a[..., :, k, None] * b[..., k, None, :]
+    return total.astype(np.float32)
+
+
 def half_sums(p, operands):
-    """Sums in f16, scaled so that none overflows."""
-    with np.errstate(all="ignore"):
-        result = compute(p, {name: one.astype(np.float16) for name, one in operands.items()})
-    return result.astype(np.float32)
+    return compute(p, operands, matmul=half_matmul)
 
 
 def before_bias(p, operands):
@@ -167,7 +177,7 @@ def tail(block):
 
 def padded_with(mode):
     def run(p, operands):
-        return compute(p, operands, pad_mode=mode) if p.op == "fwd" else compute(p, operands)
+        return compute(p, operands) if p.op == "bwd-data" else compute(p, operands, pad_mode=mode)
     return run
 
 
@@ -189,7 +199,7 @@ FAULTS = {
     "channels of filters one off": of_operand("filter", lambda w, p: np.roll(w, 1, 1)),
     "filters in another layout": of_operand("filter", misread("filter_layout")),
     "images in another layout": of_operand("input", misread("layout")),
-    "results in another layout": of_result(result_misread),
+    "results in another layout": of_result(miswritten),
     "first group for all": of_operand("input", first_group),
     "dilation left out": of_problem(
         padding_end=lambda p: [e - (f - 1) * (d - 1) for e, f, d in zip(p.padding_end, p.filter_size, p.dilation)],

@@ -74,23 +74,23 @@ def taps(p):
     return np.ndindex(*p.filter_size)
 
 
-def forward(p, x, w, pad_mode="constant"):
+def forward(p, x, w, pad_mode="constant", matmul=np.matmul):
     x = padded(x, p, pad_mode)
     w = grouped(w, p, 0)
     y = 0
     for tap in taps(p):
         part = grouped(x[places(tap, p)].reshape(p.batch, p.in_channels, -1), p, 1)
-        y = y + w[(..., *tap)] @ part
+        y = y + matmul(w[(..., *tap)], part)
     return y.reshape(p.batch, p.out_channels, *p.output_size)
 
 
-def backward_data(p, dy, w):
+def backward_data(p, dy, w, matmul=np.matmul):
     reach = [max(size + begin + end, 1) for size, begin, end in zip(p.input_size, p.padding_begin, p.padding_end)]
     dx = np.zeros((p.batch, p.in_channels, *reach), dy.dtype)
     dy = grouped(dy.reshape(p.batch, p.out_channels, -1), p, 1)
     w = grouped(w, p, 0)
     for tap in taps(p):
-        part = np.swapaxes(w[(..., *tap)], -1, -2) @ dy
+        part = matmul(np.swapaxes(w[(..., *tap)], -1, -2), dy)
         dx[places(tap, p)] += part.reshape(p.batch, p.in_channels, *p.output_size)
     result = np.zeros((p.batch, p.in_channels, *p.input_size), dx.dtype)
     inner = [min(size, whole - begin) for size, whole, begin in zip(p.input_size, reach, p.padding_begin)]
@@ -100,34 +100,38 @@ def backward_data(p, dy, w):
     return result
 
 
-def backward_filter(p, x, dy):
-    x = padded(x, p)
+def backward_filter(p, x, dy, pad_mode="constant", matmul=np.matmul):
+    x = padded(x, p, pad_mode)
     dw = np.zeros((p.out_channels, p.in_channels // p.groups, *p.filter_size), x.dtype)
-    dy = grouped(dy.reshape(p.batch, p.out_channels, -1), p, 1)
+    # Sums go over images and places: [groups, channels, N * P].
+    rows = lambda one, channels: np.moveaxis(
+        grouped(one.reshape(p.batch, channels, -1), p, 1), 0, 2
+    ).reshape(p.groups, channels // p.groups, -1)
+    dy = rows(dy, p.out_channels)
     for tap in taps(p):
-        part = grouped(x[places(tap, p)].reshape(p.batch, p.in_channels, -1), p, 1)
-        dw[(..., *tap)] = np.einsum("ngkp,ngcp->gkc", dy, part, optimize=True).reshape(dw.shape[:2])
+        part = rows(x[places(tap, p)], p.in_channels)
+        dw[(..., *tap)] = matmul(dy, np.swapaxes(part, -1, -2)).reshape(dw.shape[:2])
     return dw
 
 
-def convolve(p, operands, pad_mode="constant"):
+def convolve(p, operands, pad_mode="constant", matmul=np.matmul):
     """A convolution or gradient of canonical operands: images [N, C, ...], filters [K, C/g, ...]."""
     if p.op == "bwd-data":
-        return backward_data(p, operands["grad_output"], operands["filter"])
+        return backward_data(p, operands["grad_output"], operands["filter"], matmul)
     if p.op == "bwd-filter":
-        return backward_filter(p, operands["input"], operands["grad_output"])
-    y = forward(p, operands["input"], operands["filter"], pad_mode)
+        return backward_filter(p, operands["input"], operands["grad_output"], pad_mode, matmul)
+    y = forward(p, operands["input"], operands["filter"], pad_mode, matmul)
     if "bias" in operands:
         y = y + operands["bias"].reshape(-1, *[1] * len(p.filter_size))
     return ACTIVATIONS[p.activation](y)
 
 
-def multiply(p, operands):
+def multiply(p, operands, matmul=np.matmul):
     """activation(alpha op(A) op(B) + beta C + bias) + residual."""
     a, b = operands["a"], operands["b"]
     a = np.swapaxes(a, -1, -2) if p.transpose[0] == "t" else a
     b = np.swapaxes(b, -1, -2) if p.transpose[1] == "t" else b
-    y = (a @ b) * a.dtype.type(p.alpha)
+    y = matmul(a, b) * a.dtype.type(p.alpha)
     if "c" in operands:
         y = y + operands["c"] * a.dtype.type(p.beta)
     if "bias" in operands:

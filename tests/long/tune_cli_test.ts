@@ -197,7 +197,10 @@ Deno.test("wgconv tune measures WinRS with other numbers of segments, which auto
 Deno.test("wgconv tune refuses to run on nothing", async () => {
   const none = await wgconvHere(["tune"]);
   assert.equal(none.code, 2);
-  assert.match(none.stderr, /^wgconv: Cannot tune: no problem, give descriptors or --suite\n$/);
+  assert.match(
+    none.stderr,
+    /^wgconv: Cannot tune: no problem, give descriptors, --suite or --model\n$/,
+  );
   const missing = await wgconvHere(["conv", "--problem", PROBLEM, "--tuning", "no/such"]);
   assert.equal(missing.code, 2);
   assert.match(missing.stderr, /^wgconv: Cannot read no\/such: there is no such file\n$/);

@@ -191,7 +191,7 @@ export type WorkgroupGroup = readonly [count: number, time: number];
  * @example
  * ```ts
  * import assert from "node:assert/strict";
- * import { makespan } from "./makespan.ts";
+ * import { makespan } from "./segments.ts";
  *
  * assert.equal(makespan([[224, 21], [224, 7]], 132), 49);
  * ```
