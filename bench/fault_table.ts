@@ -1,19 +1,20 @@
 /**
- * Which faults of kernels the gate finds, beside the checks that are usual: a table of Markdown.
+ * Which faults of kernels the gate finds, beside the checks that are usual: tables of Markdown.
  *   deno run -A bench/fault_table.ts [PROBLEMS]
  * Each fault of examples/workers/faults.py computes 25 random problems on three kinds of data. It counts on a problem where it moves
- * a result by more than one typical error. Needs Python with NumPy and no GPU.
+ * a result by more than one typical error. Then coarser arithmetic is declared as a finer one, with sums of 64 products and more.
+ * Needs Python with NumPy and no GPU.
  */
 import { fileURLToPath } from "node:url";
 import { markdownTable } from "markdown-table";
-import { readNpy, tensor, writeNpy } from "../mod.ts";
+import { convertDType, readNpy, tensor, writeNpy } from "../mod.ts";
 import { randomStream } from "../src/reference/sample.ts";
 import type { HostOperands, Subject } from "../src/run/subject.ts";
 import { permute } from "../src/tensor/layout.ts";
 import { type DataKind, makeOperands } from "../src/verify/data.ts";
 import { diagnose, diagnosisText } from "../src/verify/diagnose.ts";
 import { type FuzzCase, requestOf } from "../src/verify/fuzz.ts";
-import { randomConv, subjectOf } from "../src/verify/problems.ts";
+import { randomConv, randomGemm, subjectOf } from "../src/verify/problems.ts";
 import { parseRanges } from "../src/verify/ranges.ts";
 import { verifySubject } from "../src/verify/verify.ts";
 import { startWorker } from "../src/verify/worker.ts";
@@ -83,17 +84,20 @@ async function resultsOf(cases: readonly FuzzCase[], words: readonly string[]) {
     for (const one of cases) {
       const subject = subjectOf(one.asked, one.dtype);
       const request = requestOf(one, subject, await Deno.makeTempDir({ dir: folder }));
-      for (const [role, data] of Object.entries(makeOperands(subject, one))) {
-        const { dtype, shape } = subject.operands.find((operand) => operand.role === role)!;
+      const operands = makeOperands(subject, one);
+      for (const { role, dtype, shape } of subject.operands) {
         const path = request.words[role === "output" ? "grad_output" : role]!;
-        await writeNpy(path, tensor(dtype, shape, data as never));
+        const value = tensor(dtype, shape, operands[role] as never);
+        await writeNpy(path, one.dtype === "f16" ? convertDType(value, "f16") : value);
       }
       const answered = await worker.ask(request).then(() => true, (error) => {
         console.error(words.join(" "), error.message);
         return false;
       });
       results.push(
-        answered ? (await readNpy(request.words.output!)).data as Result : undefined,
+        answered
+          ? Float32Array.from((await readNpy(request.words.output!)).data as Result)
+          : undefined,
       );
     }
   } finally {
@@ -101,6 +105,61 @@ async function resultsOf(cases: readonly FuzzCase[], words: readonly string[]) {
     await Deno.remove(folder, { recursive: true });
   }
   return results;
+}
+
+/** Arithmetic that is declared as a finer one: the fault, the type of files, the claim. */
+const DECLARED = [
+  ["operands in TF32", "f32", "f32"],
+  ["operands in bf16", "f16", "f16-f32"],
+  ["sums in f16", "f16", "f16-f32"],
+] as const;
+
+/** How many of random problems with sums of at least 64 products are found, by operation. */
+async function declaredTable(count: number): Promise<string[][]> {
+  const long = parseRanges(
+    "channels=64:256 groups=1 axes=2 filter=1,3 size=4:14 batch=1:2 k=64:512",
+  );
+  const ops = ["fwd", "bwd-data", "bwd-filter", "gemm"] as const;
+  const asked = (op: typeof ops[number], seed: number): FuzzCase["asked"] => {
+    const how = { layout: "nchw", activation: "none" } as const;
+    for (let at = seed;; at += 1e6) {
+      const random = randomStream(at);
+      const made = op === "gemm"
+        ? { gemm: randomGemm(random, long) }
+        : randomConv(random, long, { op, ...how });
+      if (subjectOf(made, "f32").length >= 64) return made;
+    }
+  };
+  const rows: string[][] = [];
+  for (const [fault, dtype, arithmetic] of DECLARED) {
+    const found = [];
+    for (const op of ops) {
+      const cases = Array.from({ length: count }, (_, seed): FuzzCase => ({
+        ...{
+          asked: asked(op, seed + 1),
+          dtype,
+          data: DATA[seed % DATA.length]!,
+          special: [],
+          seed,
+        },
+      }));
+      const results = await resultsOf(cases, ["--fault", fault]);
+      let failed = 0;
+      for (const [i, one] of cases.entries()) {
+        const subject = subjectOf(one.asked, dtype);
+        const stored = dtype === "f16" ? { results: dtype } : {};
+        const options = { arithmetic, ...stored };
+        const operands = makeOperands(subject, one);
+        const { verdict, accuracy } = await verifySubject(subject, operands, results[i]!, options);
+        failed += Number(verdict === "fail");
+        if (verdict !== "fail") console.error(`passed: ${fault} as ${arithmetic}`, one, accuracy);
+      }
+      found.push(`${failed} of ${count}`);
+    }
+    rows.push([fault, arithmetic, ...found]);
+    console.error(rows.at(-1)!.join(" | "));
+  }
+  return [["arithmetic", "declared as", ...ops], ...rows];
 }
 
 const problems = Number(Deno.args[0] ?? 25);
@@ -159,3 +218,4 @@ for (const [at, name] of [undefined, ...names].entries()) {
 }
 rows.push(["all faults", ...totals.map(([one, all]) => `${(100 * one / all).toFixed(1)} %`), ""]);
 console.log(markdownTable([["fault", ...checks, "diagnosis"], ...rows]));
+console.log(`\n${markdownTable(await declaredTable(4 * problems))}`);
