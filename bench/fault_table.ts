@@ -7,9 +7,10 @@
  */
 import { fileURLToPath } from "node:url";
 import { markdownTable } from "markdown-table";
-import { convertDType, readNpy, tensor, writeNpy } from "../mod.ts";
+import { readNpy, tensor, writeNpy } from "../mod.ts";
 import { randomStream } from "../src/reference/sample.ts";
 import type { HostOperands, Subject } from "../src/run/subject.ts";
+import { convertDType } from "../src/tensor/convert.ts";
 import { permute } from "../src/tensor/layout.ts";
 import { type DataKind, makeOperands } from "../src/verify/data.ts";
 import { diagnose, diagnosisText } from "../src/verify/diagnose.ts";
