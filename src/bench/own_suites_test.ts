@@ -16,8 +16,25 @@ Deno.test("the program brings every file of bench/suites along, with a line of w
     assert.ok(said.length > 20 && said.length < 100, `${suite.name}: ${said}`);
     const file = new URL(`${suite.name}.txt`, FOLDER);
     assert.equal(suite.text, Deno.readTextFileSync(file));
-    const read = suite.of === "products" ? readGemmSuite : readSuite;
+    const onProduct = () => {};
+    const read = (path: string) =>
+      suite.of === "products" ? readGemmSuite(path) : readSuite(path, { onProduct });
     assert.deepEqual(read(suite.name), read(fileURLToPath(file)));
+  }
+});
+
+Deno.test("suites of exported networks say the commands that made them, and each problem once", () => {
+  const exported = Deno.readTextFileSync(new URL("../export_networks.py", FOLDER));
+  const networks = [...exported.matchAll(/^ {4}"(\w+)": \(/gm)].map(([, name]) => name!);
+  assert.equal(networks.length, 8);
+  for (const network of networks) {
+    const { text } = OWN_SUITES.find(({ name }) => name === network)!;
+    const [, made] = text.split("\n");
+    const command = `python3 bench/export_networks.py ${network}; wgconv layers ${network}.onnx`;
+    assert.match(made!, new RegExp(`^# ${command} --batch \\d+$`));
+    const lines = text.split("\n").filter((line) => /^[gm\d]/.test(line));
+    const { size } = new Set(lines.map((line) => line.replace(/n"[^"]*"$/, "")));
+    assert.equal(`${size}`, / of (\d+) sizes/.exec(text)?.[1]);
   }
 });
 

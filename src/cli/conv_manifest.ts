@@ -1,4 +1,6 @@
+import { expectPlanned, isRefusal, type Refusal } from "../algorithms/refusal.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
+import { printableMessage } from "../printable.ts";
 import { defaultFill } from "../run/operands.ts";
 import { isUnproved } from "../report/record.ts";
 import type { CaseColumnName } from "../report/case_columns.ts";
@@ -23,9 +25,9 @@ const COLUMNS: readonly CaseColumnName[] = [
 
 /**
  * Computes every layer of a manifest on its own activations: a row each, or a record with --json. Products run beside the
- * convolutions.
+ * convolutions. Layers that cannot be planned as asked are named on stderr.
  *
- * @throws {ExitCode} 1 where a result failed.
+ * @throws {ExitCode} 1 where a result failed. {RangeError | UnsupportedError} where no layer can be planned.
  */
 export async function convManifest(path: string, options: ConvOptions): Promise<void> {
   const { dtype, seed, json, device, backend, adapter, fill = defaultFill(dtype) } = options;
@@ -44,15 +46,25 @@ export async function convManifest(path: string, options: ConvOptions): Promise<
     ? readTuning(options.tuning)
     : undefined;
   const cases: ReadCase[] = [];
+  const refusals: Refusal[] = [];
   for (const layer of layers) {
     using opened = await openLayer(layer, folder, dtype, DOING);
     const { subject, files } = opened;
     const { algorithm: only } = subject;
+    const own = only === undefined ? { ...planning, algorithm: options.algorithm } : planning;
+    const planned = executor.plan(subject, own);
+    if (isRefusal(planned)) {
+      refusals.push(planned);
+      reporter("stderr").message(
+        printableMessage(`wgconv: not computed: ${layer.name}: ${planned.text}`),
+      );
+      continue;
+    }
     const { record } = await compute({
       subject,
       source: { files, fill, seed },
       algorithm: only ?? options.algorithm,
-      planning: only === undefined ? { ...planning, algorithm: options.algorithm } : planning,
+      planning: own,
       tuned,
       executor,
     }, options);
@@ -60,6 +72,7 @@ export async function convManifest(path: string, options: ConvOptions): Promise<
     sayFailedCase(record);
     if (json) printer("stdout").line(JSON.stringify(record));
   }
+  if (refusals.length === layers.length) expectPlanned(refusals[0]!);
   if (!json) {
     const { columns, rows } = recordTable(cases, COLUMNS);
     reporter("stdout").line(textTable(columns, rows, undefined, terminalColumns("stdout")));
