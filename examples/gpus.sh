@@ -1,27 +1,30 @@
 #!/bin/bash
-# Runs a suite on all NVIDIA GPUs of this host with GNU parallel. Each process runs one part of the suite and sees one
-# GPU (examples/one_gpu.sh):
+# Runs a sweep on this host, a process for each GPU (examples/one_gpu.sh):
 #
-#   examples/gpus.sh dist/wgconv vgg16 results [GPUs, such as 0,1] [options ...]
+#   examples/gpus.sh results all wgconv bench --suite vgg16 --op all
+#   examples/gpus.sh results 0,1 wgconv bench --model resnet50.onnx --batch 8
+#   PARTS=80 examples/gpus.sh results -,-,-,- wgconv verify --worker 'python3 worker.py' --random 10000
+#   PARTS=8 examples/gpus.sh results -,- wgconv check --suite layers.txt --baseline none
 #
-# Writes results/part1.jsonl and so on, and a log of the GPU beside each. Run the same command again to continue parts
-# that were interrupted.
+# all are the host's NVIDIA GPUs. Each - is a process that takes whichever GPU it may open, or none. There are as many parts
+# as processes, or PARTS: what is interrupted goes on with the parts that are left, when the same command runs again.
+# Writes results/part1.jsonl, what it printed and a log for each part, and results.jsonl of all (examples/merge.sh).
 set -eu
-[ $# -ge 3 ] || { echo "usage: examples/gpus.sh WGCONV SUITE RESULTS [GPUs, such as 0,1] [options ...]" >&2; exit 2; }
+[ $# -ge 4 ] || { echo "usage: examples/gpus.sh RESULTS GPUS WGCONV COMMAND ..." >&2; exit 2; }
 here=$(dirname "$0")
-wgconv=$1
-suite=$2
-results=$3
-shift 3
-gpus=
-case "${1:-}" in [0-9]* | - | -,*) gpus=$1; shift ;; esac
-[ -n "$gpus" ] || gpus=$(for device in /dev/nvidia[0-9]*; do [ ! -e "$device" ] || echo "${device#/dev/nvidia}"; done | paste -sd ,)
+results=$1 gpus=$2
+shift 2
+[ "$gpus" != all ] ||
+  gpus=$(for device in /dev/nvidia[0-9]*; do [ ! -e "$device" ] || echo "${device#/dev/nvidia}"; done | paste -sd ,)
 [ -n "$gpus" ] || { echo "gpus.sh: this host has no NVIDIA GPU, give - for whichever WebGPU takes" >&2; exit 2; }
-parts=$(echo "$gpus" | tr , '\n' | wc -l)
+jobs=$(echo "$gpus" | tr , '\n' | wc -l)
+parts=${PARTS:-$jobs}
 mkdir -p "$results"
-echo "$gpus" | tr , '\n' | parallel --quote --jobs "$parts" \
-  "$here/one_gpu.sh" {} "$results/part{#}.log" \
-  "$wgconv" bench --suite "$suite" --shard "{#}/$parts" --jsonl "$results/part{#}.jsonl" --resume "$@" ||
-  failed=$?
-"$wgconv" report "$results"/part*.jsonl
-exit "${failed:-0}"
+export here results gpus parts
+# A process has a slot, and the slot a GPU. The last word is the part.
+# shellcheck disable=SC2016 # It is expanded in each process.
+seq "$parts" | xargs -n 1 -P "$jobs" --process-slot-var=slot bash -euc '
+  gpu=$(cut -d, -f$((slot + 1)) <<<"$gpus") part=${!#}
+  exec "$here/one_gpu.sh" "$gpu" "$results/part$part.log" "$here/part.sh" "$results" "$part" "$parts" "${@:1:$#-1}" >"$results/part$part.out"
+' bash "$@" || true
+"$here/merge.sh" "$results" "$parts"

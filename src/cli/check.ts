@@ -3,6 +3,7 @@ import {
   oneOf,
   parsePattern,
   parsePolicies,
+  parseShard,
   pathOr,
   refuseOptions,
   someOf,
@@ -49,6 +50,8 @@ import {
   JSONL_HELP,
   parseColumns,
   parseSort,
+  SHARD_HELP,
+  shardOf,
   SORT_HELP,
 } from "./table_options.ts";
 import { onInterrupt, reporter, sayFailed, terminalColumns } from "./output.ts";
@@ -132,6 +135,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       JSONL_HELP,
     )
     .option("--json", "same as --jsonl -")
+    .option("--shard <i/n>", SHARD_HELP, parseShard)
     .option("--columns <list>", COLUMNS_HELP, parseColumns)
     .option("--sort <column>", SORT_HELP, parseSort)
     .option("--verbose", "say which algorithms do not support which problems")
@@ -291,8 +295,11 @@ function checkPlan(options: CheckOptions, suites: ReadSuites): CheckPlan {
       tile: tile.join() !== "auto",
     });
   }
+  const own = shardOf("Cannot check", kept, options.shard);
+  const mine = new Set(own.map(printDescriptor));
+  const others = new Set(kept.map(printDescriptor).filter((text) => !mine.has(text)));
   return {
-    problems: kept,
+    problems: own,
     ops: options.op,
     dtypes: options.dtype,
     layouts: options.layout,
@@ -301,6 +308,8 @@ function checkPlan(options: CheckOptions, suites: ReadSuites): CheckPlan {
     tiles: tile,
     fill: options.fill,
     seed: options.seed,
-    filter: pattern,
+    filter: others.size === 0
+      ? pattern
+      : { test: (text) => !others.has(text) && (pattern?.test(text) ?? true) },
   };
 }

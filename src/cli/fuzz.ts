@@ -21,7 +21,7 @@ import { onInterrupt, reporter, terminalColumns } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { sayFailedCase } from "./print_case.ts";
 import { openRecords } from "./record_stream.ts";
-import { caseRows } from "./table_options.ts";
+import { caseRows, shardOf } from "./table_options.ts";
 import { verdictPainter } from "./talk.ts";
 import type { ClaimOptions } from "./verify_options.ts";
 import { printable } from "../printable.ts";
@@ -42,11 +42,13 @@ type Options = FuzzOptions & ClaimOptions;
 
 /** Fuzzes the program that the options name. */
 export async function fuzz(
-  { cases, files }: { readonly cases: readonly FuzzCase[]; readonly files: readonly string[] },
+  made: { readonly cases: readonly FuzzCase[]; readonly files: readonly string[] },
   options: Options,
   command: CommandUnknownOpts,
 ): Promise<void> {
-  expectCases(cases);
+  expectCases(made.cases);
+  const { files } = made;
+  const cases = shardOf("Cannot verify", made.cases, options.shard);
   const { junit, force, json, seed, jobs } = options;
   const jsonl = json ? "-" : options.jsonl;
   await proveOutputs([

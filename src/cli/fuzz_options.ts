@@ -4,7 +4,15 @@ import { DATA_KINDS, type DataKind, SPECIAL_VALUES, type SpecialValue } from "..
 import { FUZZ_DTYPES, type FuzzDType } from "../verify/problems.ts";
 import { GROUPS } from "./help_groups.ts";
 import { SUITE_HELP } from "./suite_option.ts";
-import { gather, positiveNumber, refuseOptions, someOf, wholeNumber } from "./values.ts";
+import { SHARD_HELP } from "./table_options.ts";
+import {
+  gather,
+  parseShard,
+  positiveNumber,
+  refuseOptions,
+  someOf,
+  wholeNumber,
+} from "./values.ts";
 
 /** Help on commands that are fuzzed. */
 export const FUZZ_NOTES = `
@@ -43,6 +51,7 @@ export function addFuzzOptions(command: CommandUnknownOpts): void {
       `plant such values: ${SPECIAL_VALUES.join(", ")}`,
       someOf(SPECIAL_VALUES),
     )
+    .option("--shard <i/n>", SHARD_HELP, parseShard)
     .option("--timeout <seconds>", "what a problem may take", positiveNumber, 60)
     .option("--jobs <n>", "programs that run at once", wholeNumber(1), 1)
     .option("--junit <file>", "write the results as JUnit XML")
@@ -60,6 +69,7 @@ export interface FuzzOptions {
   readonly dtype: readonly FuzzDType[];
   readonly data: readonly DataKind[];
   readonly special?: readonly SpecialValue[] | undefined;
+  readonly shard?: { readonly index: number; readonly count: number } | undefined;
   readonly timeout: number;
   readonly jobs: number;
   readonly junit?: string | undefined;
@@ -67,7 +77,18 @@ export interface FuzzOptions {
 }
 
 /** What only fuzzing reads, by attribute. */
-const OWN = ["shell", "random", "ranges", "suite", "dtype", "data", "special", "timeout", "jobs"];
+const OWN = [
+  "shell",
+  "random",
+  "ranges",
+  "suite",
+  "dtype",
+  "data",
+  "special",
+  "shard",
+  "timeout",
+  "jobs",
+];
 
 /**
  * What is said of a program to be fuzzed; undefined where there is none.

@@ -1,3 +1,4 @@
+import { InputTypeError } from "../errors.ts";
 import {
   CASE_COLUMN_NAMES,
   type CaseColumnName,
@@ -41,6 +42,27 @@ export const JSONL_HELP =
 export const RESUME_HELP = "continue the --jsonl file of an interrupted run";
 
 export const SHARD_HELP = "only part i of n, from 1: for several machines";
+
+/** Part `index` of `count`, from 1: every `count`th. */
+interface Shard {
+  readonly index: number;
+  readonly count: number;
+}
+
+/**
+ * A part of all, or all of it where none is asked for.
+ *
+ * @throws {TypeError} that begins with `why`, where there are more parts than there is to share.
+ */
+export function shardOf<T>(why: string, all: readonly T[], shard: Shard | undefined): readonly T[] {
+  if (shard === undefined) return all;
+  const { index, count } = shard;
+  const own = all.filter((_, place) => place % count === index - 1);
+  if (own.length > 0) return own;
+  throw new InputTypeError(
+    `${why}: part ${index} of ${count} is empty, there are fewer problems than parts: ${all.length}`,
+  );
+}
 
 export interface TableOptions {
   readonly columns?: readonly CaseColumnName[] | undefined;

@@ -93,12 +93,12 @@ async function shell(script: string, args: string[], cwd: string, env: Record<st
   });
 }
 
-Deno.test("the SLURM array's tasks make parts that one report puts together, and go on", async () => {
+Deno.test("the SLURM array's tasks make parts that are put together, and go on", async () => {
   using temporary = temporaryDirectory();
   const { path } = temporary;
   await Deno.writeTextFile(`${path}/suite.txt`, "mb1ic4ih8oc4kh3\nmb1ic4ih9oc8kh1\n");
-  const task = (part: number) =>
-    shell("slurm_array.sh", ["suite.txt", "results"], path, {
+  const task = (part: number, command = ["bench", "--suite", "suite.txt", "--op", "all"]) =>
+    shell("slurm_array.sh", ["results", ...command], path, {
       SLURM_ARRAY_TASK_ID: String(part),
       SLURM_ARRAY_TASK_COUNT: "2",
       SLURM_SUBMIT_DIR: ROOT,
@@ -107,27 +107,59 @@ Deno.test("the SLURM array's tasks make parts that one report puts together, and
     const { code, stderr } = await task(part);
     assert.equal(code, 0, stderr);
   }
-  assert.match(await Deno.readTextFile(`${path}/results/part1.log`), /^GPU -: wgconv bench /);
+  assert.match(await Deno.readTextFile(`${path}/results/part1.log`), /^GPU -: .* wgconv bench /);
   const before = await Deno.readTextFile(`${path}/results/part1.jsonl`);
   assert.equal((await task(1)).code, 0);
   assert.equal(await Deno.readTextFile(`${path}/results/part1.jsonl`), before);
-  const files = [`${path}/results/part1.jsonl`, `${path}/results/part2.jsonl`];
-  const { stdout } = await wgconv(["report", ...files, "--format", "csv"]);
-  assert.equal(stdout.trim().split("\n").length, 1 + 6);
+  const merged = await shell("merge.sh", ["results", "2"], path, {});
+  assert.equal(merged.code, 0, merged.stderr);
+  assert.match(merged.stdout, /^results\.jsonl: 2 of 2 parts\n +6 "verdict":"pass"$/m);
+  assert.equal((await shell("merge.sh", ["results", "3"], path, {})).code, 5);
+  const wrong = await task(1, ["check", "--frobnicate"]);
+  assert.equal(wrong.code, 0, "part 1 is done");
 });
 
-Deno.test("the line for GNU parallel is bash, and its commands exist", async () => {
-  const check = await run("bash", ["-n", `${EXAMPLES}parallel.sh`]);
-  assert.equal(check.code, 0, check.stderr);
-  const script = await Deno.readTextFile(`${EXAMPLES}parallel.sh`);
-  const bench = await wgconv(["bench", "--help"]);
-  const command = /" bench (.*) :::/.exec(script)?.[1] ?? "";
-  const options = command.match(/--[a-z]+/g) ?? [];
-  assert.deepEqual(options, ["--suite", "--op", "--shard", "--jsonl", "--resume"]);
-  for (const option of options) assert.ok(bench.stdout.includes(` ${option} `), option);
+Deno.test("a sweep of any command is spread over processes, and goes on where it ended", async () => {
+  using temporary = temporaryDirectory();
+  const { path } = temporary;
+  await Deno.writeTextFile(`${path}/suite.txt`, "mb1ic4ih8oc4kh3\nmb1ic4ih9oc8kh1\n");
+  const worker = `${Deno.execPath()} run -A ${ROOT}tests/support/reference_worker.ts`;
+  const sweep = (results: string, parts: number, ...command: string[]) =>
+    shell("gpus.sh", [results, "-,-", `${path}/bin/wgconv`, ...command], path, {
+      PARTS: String(parts),
+    });
+  const cpu = ["--suite", "suite.txt", "--op", "fwd", "--device", "cpu"];
+  const runs: [name: string, parts: number, cases: number, command: string[]][] = [
+    ["bench", 2, 2, ["bench", ...cpu, "--runs", "1", "--fill-ms", "0"]],
+    ["check", 2, 2, ["check", ...cpu, "--layout", "nchw", "--baseline", "none"]],
+    ["verify", 3, 12, ["verify", "--worker", worker, "--op", "fwd", "--random", "12"]],
+  ];
+  for (const [name, parts, cases, command] of runs) {
+    const { code, stdout, stderr } = await sweep(name, parts, ...command);
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, new RegExp(`^${name}\\.jsonl: ${parts} of ${parts} parts$`, "m"));
+    const merged = () => Deno.readTextFile(`${path}/${name}.jsonl`);
+    const problems = (text: string) =>
+      text.split("\n").filter((line) => line.includes('"kind":"case"'))
+        .map((line) => JSON.parse(line)).map(({ problem, fill, seed }) => [problem, fill, seed]);
+    const before = problems(await merged());
+    assert.equal(new Set(before.map(String)).size, cases);
+    // The environment's line alone is what a process leaves that was killed in its first case.
+    const part = `${path}/${name}/part2`;
+    await Deno.remove(`${part}.done`);
+    const [first] = (await Deno.readTextFile(`${part}.jsonl`)).split("\n");
+    await Deno.writeTextFile(`${part}.jsonl`, `${first}\n`);
+    assert.equal((await shell("merge.sh", [name, String(parts)], path, {})).code, 5);
+    assert.equal((await sweep(name, parts, ...command)).code, 0);
+    assert.deepEqual(problems(await merged()), before);
+  }
+  const faulty = ["verify", "--worker", `${worker} --fault`, "--op", "fwd", "--random", "4"];
+  assert.equal((await sweep("faulty", 2, ...faulty)).code, 1);
+  const { code, stderr } = await sweep("many", 9, ...runs[2]![3], "--random", "12");
+  assert.deepEqual([code, /--random <n>' is given twice/.test(stderr)], [5, true]);
 });
 
-Deno.test("a suite is spread over GPUs by GNU parallel, each process has its log, and a part that ended early goes on", async () => {
+Deno.test("a sweep over machines by GNU parallel copies what it needs", async () => {
   if ((await run("sh", ["-c", "command -v parallel"])).code !== 0) {
     console.log("left out: there is no GNU parallel");
     return;
@@ -135,23 +167,12 @@ Deno.test("a suite is spread over GPUs by GNU parallel, each process has its log
   using temporary = temporaryDirectory();
   const { path } = temporary;
   await Deno.writeTextFile(`${path}/suite.txt`, "mb1ic4ih8oc4kh3\nmb1ic4ih9oc8kh1\n");
-  const args = [`${path}/bin/wgconv`, "suite.txt", "results", "-,-", "--op", "fwd"];
-  const spread = () => shell("gpus.sh", args, path, {});
-  const { code, stderr, stdout } = await spread();
+  await Deno.symlink(EXAMPLES, `${path}/examples`);
+  const args = [":", "results", "bin/wgconv", "bench", "--suite", "suite.txt", "--device", "cpu"];
+  const env = { FILES: "suite.txt", PARTS: "2" };
+  const { code, stdout, stderr } = await shell("parallel.sh", args, path, env);
   assert.equal(code, 0, stderr);
-  // The part with more to move comes first.
-  assert.match(stdout, / made by [^]*mb1ic4ih9oc8oh9kh1[^]*mb1ic4ih8oc4oh6kh3/);
-  const part = (number: number) => Deno.readTextFile(`${path}/results/part${number}.jsonl`);
-  const before = await Promise.all([part(1), part(2)]);
-  for (const number of [1, 2]) {
-    const log = await Deno.readTextFile(`${path}/results/part${number}.log`);
-    assert.match(log, new RegExp(`^GPU -: .*wgconv bench .* --shard ${number}/2 `));
-  }
-  // The environment's line alone is what a process leaves that was killed in its first case.
-  await Deno.writeTextFile(`${path}/results/part2.jsonl`, before[1].split("\n")[0] + "\n");
-  assert.equal((await spread()).code, 0);
-  assert.equal(await part(1), before[0]);
-  assert.equal((await part(2)).match(/"kind":"case"/g)?.length, 1);
+  assert.match(stdout, /^results\.jsonl: 2 of 2 parts$/m);
 });
 
 Deno.test("one_gpu.sh refuses a GPU that is not there, and ends as its command does", async () => {
