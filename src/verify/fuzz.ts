@@ -1,6 +1,7 @@
 /** One case of fuzzing a kernel of others: its files, its verdict, and a smaller problem that fails as well. */
 import { defined } from "../defined.ts";
 import { isInputError } from "../errors.ts";
+import { printableMessage } from "../printable.ts";
 import { npyBytes } from "../npy/npy_bytes.ts";
 import { fileDType, openNpy, type TensorSource } from "../npy/mod.ts";
 import { elementCount, type Tensor, tensor } from "../tensor/tensor.ts";
@@ -105,7 +106,7 @@ export async function runCase(
     if (answer.unsupported !== undefined) {
       return caseRecord(setup, {
         verdict: "none",
-        message: `not supported: ${answer.unsupported}`,
+        message: printableMessage(`not supported: ${answer.unsupported}`),
       });
     }
     using output = await openResult(request.words.output!, poison, one, subject, claim);
@@ -123,7 +124,7 @@ export async function runCase(
     );
   } catch (error) {
     if (!(error instanceof KernelFault)) throw error;
-    return caseRecord(setup, { verdict: "error", message: error.message });
+    return caseRecord(setup, { verdict: "error", message: printableMessage(error.message) });
   } finally {
     await Deno.remove(own, { recursive: true });
   }

@@ -135,7 +135,7 @@ function npyFile({ dtype, shape, data }: Tensor): Uint8Array<ArrayBuffer> {
 }
 
 /** Replaces a part of a header's text, as long as it was (spaces give way) or with another length. */
-function editHeader(draw: Draw, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+export function editHeader(draw: Draw, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const text = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
   const [pattern, texts] = draw.pick(HEADER_EDITS);
   const edited = text.replace(pattern, () => draw.pick(texts));

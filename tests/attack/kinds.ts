@@ -2,11 +2,19 @@ import type { Attack } from "./attack.ts";
 import { COMMAND_LINES } from "./command_lines.ts";
 import { FAULTS } from "./faults.ts";
 import { FILES } from "./files.ts";
+import { KERNELS } from "./kernels.ts";
 import { PROBLEMS } from "./problems.ts";
 import { RECORDS } from "./records.ts";
 
 /** All attacks. */
-export const ATTACKS: readonly Attack[] = [FILES, COMMAND_LINES, RECORDS, PROBLEMS, FAULTS];
+export const ATTACKS: readonly Attack[] = [
+  FILES,
+  COMMAND_LINES,
+  RECORDS,
+  KERNELS,
+  PROBLEMS,
+  FAULTS,
+];
 
 export function findAttack(kind: string): Attack {
   const found = ATTACKS.find((attack) => attack.kind === kind);
