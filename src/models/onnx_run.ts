@@ -18,7 +18,7 @@ import {
   valueBytes,
 } from "./onnx_format.ts";
 import type { OnnxLayer, OnnxModel } from "./onnx.ts";
-import { openRuntime, type RuntimeSession, RuntimeTensor } from "./onnxruntime.ts";
+import { closeRuntime, openRuntime, type RuntimeSession, RuntimeTensor } from "./onnxruntime.ts";
 
 /** A layer of the model with its tensors by their parts: those of a convolution or a product, and `result`. */
 export interface RunLayer {
@@ -154,7 +154,7 @@ export async function runConditions(
   } catch (error) {
     throw refusalOf(error, path);
   } finally {
-    session.dispose();
+    closeRuntime(session);
   }
   return values;
 }
@@ -219,7 +219,7 @@ export async function* runLayers(
   } catch (error) {
     throw refusalOf(error, path);
   } finally {
-    session.dispose();
+    closeRuntime(session);
   }
 }
 

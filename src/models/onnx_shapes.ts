@@ -14,7 +14,7 @@ import {
   type ValueInfo,
 } from "./onnx_format.ts";
 import type { ModelOptions } from "./layer.ts";
-import { openRuntime, type RuntimeValue } from "./onnxruntime.ts";
+import { closeRuntime, openRuntime, type RuntimeValue } from "./onnxruntime.ts";
 
 /** A tensor's type and sizes, all known. */
 export interface KnownValue {
@@ -189,13 +189,12 @@ async function foldModel(
       optimizedModelFilePath: saved,
       logSeverityLevel: 4,
     });
-    const outputs = session.outputMetadata;
-    session.dispose();
-    return { outputs, folded: await Deno.readFile(saved) };
+    return { outputs: session.outputMetadata, folded: await Deno.readFile(saved) };
   } catch (error) {
     const said = (error instanceof Error ? error.message : String(error)).split("\n")[0];
     throw new InputRangeError(`Cannot read ${path}: onnxruntime cannot load it: ${said}`);
   } finally {
+    closeRuntime(session);
     await Deno.remove(saved);
   }
 }

@@ -98,6 +98,15 @@ export async function openRuntime(): Promise<RuntimeSession> {
   return new addon.InferenceSession();
 }
 
+/** Frees a session; one that loaded no model has nothing to free, and would throw. */
+export function closeRuntime(session: RuntimeSession): void {
+  try {
+    session.dispose();
+  } catch {
+    // It loaded nothing.
+  }
+}
+
 async function loadAddon(): Promise<Addon> {
   const { os, arch } = Deno.build;
   const platform = `${os === "windows" ? "win32" : os}/${arch === "aarch64" ? "arm64" : "x64"}`;

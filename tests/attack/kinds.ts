@@ -3,6 +3,7 @@ import { COMMAND_LINES } from "./command_lines.ts";
 import { FAULTS } from "./faults.ts";
 import { FILES } from "./files.ts";
 import { KERNELS } from "./kernels.ts";
+import { MODELS } from "./models.ts";
 import { PROBLEMS } from "./problems.ts";
 import { RECORDS } from "./records.ts";
 
@@ -11,6 +12,7 @@ export const ATTACKS: readonly Attack[] = [
   FILES,
   COMMAND_LINES,
   RECORDS,
+  MODELS,
   KERNELS,
   PROBLEMS,
   FAULTS,

@@ -2,6 +2,7 @@ import assert from "#assert";
 import { readNpy, writeNpy } from "../../src/npy/mod.ts";
 import { fillTensor } from "../../src/tensor/fill.ts";
 import { wgconvHere } from "../support/in_process.ts";
+import { mutated } from "../support/mutations.ts";
 import { onnxModel, type TestGraph, type TestNode } from "../support/onnx_model.ts";
 
 const GRAPH: TestGraph = {
@@ -186,6 +187,24 @@ Deno.test("layers of int8 are written with their zero points and scales, and equ
       records.map(({ dtype, out_dtype, verdict }) => [dtype, out_dtype, verdict].join(" ")),
       ["i8  pass", "i8 u8 pass", "i8  pass"],
     );
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("damaged models are dumped, or refused by a sentence", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const [model, dump] = [`${folder}/damaged.onnx`, `${folder}/dump`];
+    for (const [at, graph] of [BRANCHES, BYTES].entries()) {
+      const bytes = onnxModel(graph);
+      for (let seed = 1; seed <= 250; seed++) {
+        await Deno.writeFile(model, mutated(bytes, seed));
+        const { code, stderr } = await wgconvHere(["layers", model, "--dump", dump, "--force"]);
+        assert.ok(code === 0 || code === 2, `graph ${at}, seed ${seed}: ${code}: ${stderr}`);
+        assert.ok(code === 0 || /^wgconv: Cannot /m.test(stderr), `seed ${seed}: ${stderr}`);
+      }
+    }
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
