@@ -87,6 +87,44 @@ Deno.test("a wrong kernel fails the check", async () => {
   assert.match(stdout, /^verdict +fail/m);
 });
 
+Deno.test("verify --kernel fuzzes a kernel: a right one passes, a fault is named", async () => {
+  const ranges = ["--ranges", "groups=1 axes=2 size=1:12 channels=1:9", "--random", "6"];
+  const right = await withKernel(NAIVE, WGSL, ["verify", ...ranges]);
+  assert.equal(right.code, 0, right.stdout + right.stderr);
+  assert.match(right.stdout, /^6 cases of naive: 6 passed$/m);
+  const product = join(EXAMPLES, "product.json");
+  const multiplied = await wgconvHere(["verify", "gemm", "--kernel", product, "--random", "4"]);
+  assert.match(multiplied.stdout, /^4 cases of product: 4 passed$/m);
+  const wrong = await withKernel(
+    NAIVE,
+    WGSL.replace(
+      "w[((k * IC + c) * KH + r) * KW + s]",
+      "w[((k * IC + c) * KH + KH - 1 - r) * KW + KW - 1 - s]",
+    ),
+    [
+      ...["verify", "--problem", "mb1ic3ih6oc2kh3ph1", "--data", "normal"],
+    ],
+  );
+  assert.equal(wrong.code, 1, wrong.stdout);
+  assert.match(wrong.stdout, /the filter flipped/);
+  assert.match(
+    wrong.stdout,
+    /repeat: wgconv verify --kernel \S+mine.json --problem mb1ic3ih6oc2oh6kh3ph1 --data/,
+  );
+  // A program computes where it likes, and a kernel in one command.
+  for (
+    const [args, said] of [
+      [["verify", "--op", "fwd"], /the kernel's file says what it computes, --op must go\n$/],
+      [["verify", "gemm"], /it convolves, wgconv verify takes it\n$/],
+      [["verify", "--worker", "true"], /--worker and --kernel are too many, expected one\n$/],
+    ] as const
+  ) {
+    const { code, stderr } = await withKernel(NAIVE, WGSL, args);
+    assert.equal(code, 2);
+    assert.match(stderr, said);
+  }
+});
+
 Deno.test("what does not go is said in one sentence", async () => {
   const [pass] = NAIVE.passes;
   const refused = async (

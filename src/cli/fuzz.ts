@@ -16,6 +16,7 @@ import { caseProgress } from "./case_progress.ts";
 import { commandWrites } from "./failure.ts";
 import { expectCases } from "./fuzz_cases.ts";
 import type { FuzzOptions } from "./fuzz_options.ts";
+import { ownProgram } from "./fuzz_kernel.ts";
 import { programOf } from "./fuzz_program.ts";
 import { onInterrupt, reporter, terminalColumns } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
@@ -59,13 +60,15 @@ export async function fuzz(
     cases.flatMap((one) => subjectOf(one.asked, one.dtype).operands)
       .map(({ role }) => role === "output" ? "grad_output" : role),
   );
-  const program = await programOf(options, [...roles, "output"]);
+  using program = options.kernel === undefined
+    ? await programOf(options, [...roles, "output"])
+    : await ownProgram(options.kernel, options);
   const provider = command.getOptionValueSource("provider") === "cli"
     ? options.provider
     : program.name;
   const writes = commandWrites();
   using records = openRecords(jsonl, writes, { force });
-  records.write(environmentRecord(CPU_DEVICE, seed));
+  records.write(environmentRecord(program.device ?? CPU_DEVICE, seed));
   const stream = jsonl === "-" ? "stderr" : "stdout";
   const out = reporter(stream);
   const paint = verdictPainter(stream);
@@ -197,23 +200,25 @@ async function* inOrder<T, R>(
 
 /** How a case is run again. */
 function repeatLine(one: FuzzCase, options: Options): string {
-  const { run, worker, shell, arithmetic } = options;
+  const { run, worker, kernel, shell, arithmetic } = options;
+  // What a kernel's file says needs no repeating.
+  const free = kernel === undefined;
   const { asked, dtype, data, special, seed } = one;
   const conv = "conv" in asked ? asked.conv : undefined;
   const gemm = "gemm" in asked ? asked.gemm : undefined;
   const words = {
     run,
     worker,
-    ...(conv &&
-      { problem: printDescriptor(conv.problem), op: conv.problem.op, layout: conv.layout }),
+    kernel,
+    ...(conv && { problem: printDescriptor(conv.problem) }),
+    ...(conv && free && { op: conv.problem.op, layout: conv.layout }),
     ...(conv?.epilogue?.bias && { ranges: "bias=1" }),
     ...(gemm && { size: printGemm(gemm) }),
     ...(gemm && gemm.alpha !== 1 && { alpha: gemm.alpha }),
     ...(gemm && gemm.beta !== 0 && { c: true, beta: gemm.beta }),
     ...(gemm && gemm.bias !== "none" && { bias: true, "bias-side": gemm.bias }),
     ...(gemm?.residual && { residual: true }),
-    activation: conv?.epilogue?.activation ?? gemm?.activation,
-    dtype,
+    ...(free && { activation: conv?.epilogue?.activation ?? gemm?.activation, dtype }),
     data,
     seed,
     ...(special.length > 0 && { special: special.join() }),

@@ -76,11 +76,11 @@ export async function convCases(
   options: ConvOptions,
   command: CommandUnknownOpts,
 ): Promise<{ cases: readonly FuzzCase[]; files: readonly string[] }> {
-  const { layout, activation, problem, suite, seed, run } = options;
+  const { layout, activation, problem, suite, seed, run, kernel } = options;
   refuseTwo({ problem, suite, random: options.random });
   const ranges = rangesOf(options);
   const gradients = run === undefined || /\{(grad_output|json)\}/.test(run);
-  const ops = command.getOptionValueSource("op") === "cli" || problem !== undefined
+  const ops = command.getOptionValueSource("op") === "cli" || (problem ?? kernel) !== undefined
     ? [options.op]
     : gradients
     ? OPERATIONS

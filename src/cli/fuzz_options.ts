@@ -1,12 +1,17 @@
 import type { CommandUnknownOpts } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
 import { DATA_KINDS, type DataKind, SPECIAL_VALUES, type SpecialValue } from "../verify/data.ts";
+import { type Backend, BACKENDS } from "../gpu/provider.ts";
 import { FUZZ_DTYPES, type FuzzDType } from "../verify/problems.ts";
+import { ownWords } from "./fuzz_kernel.ts";
+import { ADAPTER_HELP, BACKEND_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
+import { KERNEL_HELP } from "./own_kernel.ts";
 import { SUITE_HELP } from "./suite_option.ts";
 import { SHARD_HELP } from "./table_options.ts";
 import {
   gather,
+  oneOf,
   parseShard,
   positiveNumber,
   refuseOptions,
@@ -30,6 +35,9 @@ export function addFuzzOptions(command: CommandUnknownOpts): void {
     .optionsGroup(GROUPS.fuzz)
     .option("--run <cmd>", "check the results of this command, which is run for each problem")
     .option("--worker <cmd>", "check those of a program that stays and reads problems from stdin")
+    .option("--kernel <file>", `check ${KERNEL_HELP}`)
+    .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
+    .option("--adapter <name|index>", ADAPTER_HELP)
     .option("--shell", "a shell runs the command")
     .option("--random <n>", "number of random problems; default 100", wholeNumber(1))
     .option(
@@ -62,6 +70,9 @@ export function addFuzzOptions(command: CommandUnknownOpts): void {
 export interface FuzzOptions {
   readonly run?: string | undefined;
   readonly worker?: string | undefined;
+  readonly kernel?: string | undefined;
+  readonly backend: Backend;
+  readonly adapter?: string | undefined;
   readonly shell?: boolean | undefined;
   readonly random?: number | undefined;
   readonly ranges?: string | undefined;
@@ -90,6 +101,14 @@ const OWN = [
   "jobs",
 ];
 
+/** What only a kernel has. */
+const OF_DEVICE = ["backend", "adapter"];
+/** What a kernel's file says, or needs not. */
+const OF_PROGRAMS = [
+  ...["op", "layout", "filterLayout", "transpose", "activation", "dtype"],
+  ...["shell", "timeout", "jobs"],
+];
+
 /**
  * What is said of a program to be fuzzed; undefined where there is none.
  *
@@ -108,16 +127,25 @@ export function fuzzOptions(
         command.getOptionValueSource(name) === "cli",
       ]),
     );
-  const { run, worker } = options;
-  if (run === undefined && worker === undefined) {
-    const unused = given([...OWN, "junit", "force"]);
-    refuseOptions("Cannot verify: no --run or --worker names a program", unused);
+  const { run, worker, kernel } = options;
+  const programs = Object.entries({ run, worker, kernel })
+    .flatMap(([name, value]) => value === undefined ? [] : [`--${name}`]);
+  if (programs.length === 0) {
+    const unused = given([...OWN, ...OF_DEVICE, "junit", "force"]);
+    refuseOptions("Cannot verify: no --run, --worker or --kernel says what computes", unused);
     return undefined;
   }
-  if (run !== undefined && worker !== undefined) {
-    throw new InputTypeError("Cannot verify: --run and --worker name two programs, expected one");
+  if (programs.length > 1) {
+    throw new InputTypeError(`Cannot verify: ${programs.join(" and ")} are too many, expected one`);
+  }
+  if (kernel === undefined) {
+    refuseOptions("Cannot verify: a program computes where it likes", given(OF_DEVICE));
+  } else {
+    refuseOptions("Cannot verify: the kernel's file says what it computes", given(OF_PROGRAMS));
   }
   const paths = files.filter((name) => typeof command.getOptionValue(name) !== "boolean");
   refuseOptions("Cannot verify: the problems of a program are made", given(paths));
-  return options;
+  return kernel === undefined
+    ? options
+    : { ...options, ...ownWords(kernel, command.name() === "gemm") };
 }

@@ -8,15 +8,18 @@ import {
   runCommand,
   startWorker,
 } from "../verify/worker.ts";
+import type { DeviceDescription } from "../report/environment.ts";
 import type { FuzzOptions } from "./fuzz_options.ts";
 
 /** Words that stand for something. */
 const PLACES = /\{(input|filter|grad_output|bias|output|a|b|c|residual|problem|op|json)\}/g;
 
-/** A program as it is started. */
-export interface Program {
+/** A program as it is started, or a kernel that runs as one. */
+export interface Program extends Disposable {
   /** What records call it, unless `--provider` does. */
   readonly name: string;
+  /** Where it computes, if that is known. */
+  readonly device?: DeviceDescription;
   /** Makes one kernel of it; several run at once. */
   open(): ForeignKernel;
 }
@@ -39,7 +42,11 @@ export async function programOf(
   await expectAllowed(start[0]!);
   const ms = timeout * 1000;
   if (worker !== undefined) {
-    return { name, open: () => startWorker(shell ? [...SHELL, text] : words, ms) };
+    return {
+      name,
+      open: () => startWorker(shell ? [...SHELL, text] : words, ms),
+      [Symbol.dispose]: () => {},
+    };
   }
   if (!text.includes("{json}")) {
     const missing = needed.filter((one) => !text.includes(`{${one}}`));
@@ -53,7 +60,7 @@ export async function programOf(
     shell
       ? [...SHELL, text.replaceAll(PLACES, (_, one: string) => escape(of[one] ?? ""))]
       : words.map((word) => word.replaceAll(PLACES, (_, one: string) => of[one] ?? ""));
-  return { name, open: () => runCommand(argvOf, ms) };
+  return { name, open: () => runCommand(argvOf, ms), [Symbol.dispose]: () => {} };
 }
 
 const SHELL: readonly string[] = Deno.build.os === "windows" ? ["cmd", "/c"] : ["sh", "-c"];

@@ -8,7 +8,7 @@ export const GROUPS = {
   table: "Tables and records:",
   suite: "With --suite:",
   model: "With --model:",
-  fuzz: "With --run or --worker:",
+  fuzz: "With --run, --worker or --kernel:",
   files: "Files:",
   device: "Device:",
   kernel: "Choice of kernel:",

@@ -71,7 +71,7 @@ export function requestOf(one: FuzzCase, subject: Subject, folder: string): Kern
   const fields = { ...problemFields(one.asked), dtype: one.dtype, ...paths };
   const { op, descriptor } = fields as { op?: string; descriptor?: string };
   const words = { ...paths, op: op!, problem: descriptor!, json: JSON.stringify(fields) };
-  return { fields, words };
+  return { fields, words, asked: one.asked };
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Kernels of others as programs: a worker that stays and answers lines of JSON, or a command that is run for each problem. */
+import type { Subject } from "../run/subject.ts";
 import { Child } from "./child.ts";
 
 /** What a kernel is asked for. */
@@ -7,6 +8,8 @@ export interface KernelRequest {
   readonly fields: Readonly<Record<string, unknown>>;
   /** What stands for `{name}` in a command. */
   readonly words: Readonly<Record<string, string>>;
+  /** What kernels of this process are asked for. */
+  readonly asked: Subject["asked"];
 }
 
 /** What came of it. */
