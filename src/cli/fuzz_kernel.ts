@@ -2,7 +2,6 @@
 import { ownAlgorithm, planOwnGemm } from "../algorithms/own_kernel/own_kernel.ts";
 import { isRefusal } from "../algorithms/refusal.ts";
 import { registerAlgorithm } from "../algorithms/registry.ts";
-import { InputTypeError } from "../errors.ts";
 import { openDevice } from "../gpu/device.ts";
 import { readNpy, writeNpy } from "../npy/mod.ts";
 import { convSubject } from "../run/conv_subject.ts";
@@ -16,24 +15,6 @@ import type { ForeignKernel } from "../verify/worker.ts";
 import type { Program } from "./fuzz_program.ts";
 import type { GpuChoice } from "./gpu_choice.ts";
 import { readOwnKernel } from "./own_kernel.ts";
-
-/**
- * What a kernel's file says of all problems that it computes.
- *
- * @throws {TypeError} for a kernel of the other command.
- */
-export function ownWords(path: string, gemm: boolean) {
-  const { op, dtype, layout = "nchw", activation, transpose = "nn" } = readOwnKernel(path);
-  if (gemm !== (op === "gemm")) {
-    throw new InputTypeError(
-      `Cannot verify ${path}: ` +
-        (gemm
-          ? "it convolves, wgconv verify takes it"
-          : "it multiplies, wgconv verify gemm takes it"),
-    );
-  }
-  return { dtype: [dtype], activation, ...(op === "gemm" ? { transpose } : { op, layout }) };
-}
 
 /**
  * Opens the device for a kernel of a file, which is then asked as a program is.

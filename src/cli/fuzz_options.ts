@@ -3,10 +3,9 @@ import { InputTypeError } from "../errors.ts";
 import { DATA_KINDS, type DataKind, SPECIAL_VALUES, type SpecialValue } from "../verify/data.ts";
 import { type Backend, BACKENDS } from "../gpu/provider.ts";
 import { FUZZ_DTYPES, type FuzzDType } from "../verify/problems.ts";
-import { ownWords } from "./fuzz_kernel.ts";
 import { ADAPTER_HELP, BACKEND_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
-import { KERNEL_HELP } from "./own_kernel.ts";
+import { KERNEL_HELP, ownWords } from "./own_kernel.ts";
 import { SUITE_HELP } from "./suite_option.ts";
 import { SHARD_HELP } from "./table_options.ts";
 import {

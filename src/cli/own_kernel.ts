@@ -13,6 +13,24 @@ export function readOwnKernel(path: string): OwnKernel {
   return parseOwnKernel(readText(path), path, (name) => readText(resolve(dirname(path), name)));
 }
 
+/**
+ * What a kernel's file says of all problems that it computes.
+ *
+ * @throws {TypeError} for a kernel of the other command.
+ */
+export function ownWords(path: string, gemm: boolean) {
+  const { op, dtype, layout = "nchw", activation, transpose = "nn" } = readOwnKernel(path);
+  if (gemm !== (op === "gemm")) {
+    throw new InputTypeError(
+      `Cannot verify ${path}: ` +
+        (gemm
+          ? "it convolves, wgconv verify takes it"
+          : "it multiplies, wgconv verify gemm takes it"),
+    );
+  }
+  return { dtype: [dtype], activation, ...(op === "gemm" ? { transpose } : { op, layout }) };
+}
+
 /** Kernels of files, which are algorithms until what is returned is disposed. */
 export interface OwnAlgorithms extends Disposable {
   readonly names: readonly string[];
