@@ -16,6 +16,7 @@ interface DeviceParts {
   readonly limits: DeviceLimits;
   readonly matrixUnits?: MatrixUnits | undefined;
   readonly features: ReadonlySet<string>;
+  readonly subgroupSize?: number | undefined;
   /** Whether the device is an application's, which outlives this one. */
   readonly adopted?: boolean;
 }
@@ -44,6 +45,8 @@ export class GpuDevice implements Disposable {
   readonly matrixUnits: MatrixUnits | undefined;
   /** Features granted of those asked for. */
   readonly features: ReadonlySet<string>;
+  /** Threads of a subgroup of kernels that say none; the driver's choice where undefined. */
+  readonly subgroupSize: number | undefined;
   /** Workgroups that run side by side, where that is known: a software device runs two a core. */
   readonly workgroupsInFlight: number | undefined;
   /** Whether passes can be timed on the device. */
@@ -70,6 +73,7 @@ export class GpuDevice implements Disposable {
     this.limits = parts.limits;
     this.matrixUnits = parts.matrixUnits;
     this.features = parts.features;
+    this.subgroupSize = parts.subgroupSize;
     this.workgroupsInFlight = parts.info.software ? 2 * navigator.hardwareConcurrency : undefined;
     this.timestamps = parts.features.has("timestamp-query");
     this.#adopted = parts.adopted ?? false;

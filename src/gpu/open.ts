@@ -2,6 +2,7 @@ import { DEFAULT_LIMITS, type DeviceLimits } from "../algorithms/plan.ts";
 import { InputTypeError, UnsupportedError } from "../errors.ts";
 import { said } from "../expect.ts";
 import { SUBGROUP_SIZE_FEATURE } from "../kernels/matrix_units.ts";
+import { narrowSize } from "./narrow_subgroups.ts";
 import { findAdapter, LIMIT_NAMES, readLimits, readMatrixUnits, summarize } from "./adapter.ts";
 import { grantedFeatures, tryDevice } from "./features.ts";
 import { GpuDevice } from "./gpu_device.ts";
@@ -69,6 +70,7 @@ export async function openOn(
     limits: readLimits(device.limits),
     matrixUnits: readMatrixUnits(adapter, provider, features),
     features: new Set(features),
+    subgroupSize: narrowSize(adapter.info, features),
   });
 }
 

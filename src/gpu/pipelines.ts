@@ -2,6 +2,7 @@ import { DeviceError, InputSyntaxError } from "../errors.ts";
 import type { BindingKind, Kernel } from "../kernels/kernel.ts";
 import { STAGE_COMPUTE } from "./constants.ts";
 import type { GpuDevice } from "./device.ts";
+import { narrowSubgroups } from "./narrow_subgroups.ts";
 
 /** A kernel ready to be dispatched. */
 export interface CompiledKernel {
@@ -50,7 +51,7 @@ export function pipelineOf(gpu: GpuDevice, kernel: Kernel): Promise<CompiledKern
   }
   const compiled = compileKernel(
     gpu.device,
-    gpu.provider.textOf(kernel),
+    gpu.provider.textOf(narrowSubgroups(kernel, gpu.subgroupSize)),
     kernel,
   );
   pipelines.set(kernel.name, { wgsl: kernel.wgsl, compiled });

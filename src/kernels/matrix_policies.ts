@@ -33,6 +33,8 @@ function policy(
  */
 const MATRIX_POLICIES: readonly MatrixPolicy[] = [
   policy("matrix-small", [2, 2], [2, 2], 2, [2, 2]),
+  // 64x64x32 of sixteen subgroups of 16 threads with 16 results each, for units of 8 x 16: others leave these too few registers.
+  policy("matrix-sixteen", [4, 4], [1, 1], 2, [1, 1]),
   policy("matrix-tall", [2, 2], [4, 2], 2, [2, 2]),
   // For results of 64 rows, of which higher tiles would be half empty.
   policy("matrix-wide", [1, 4], [4, 4], 2, [1, 4]),

@@ -18,6 +18,7 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  *   ResNet's layers of 64 images. `tapRows`, `tapRings`, `gatheredRows`, `depthRuns`: by hand, to ResNet's, VGG's and networks' layers on
  *   each tile; `depthRuns` of 16 bytes is an estimate.
  * - `shares.words`, `bytes`, `gatheredWords`: by hand, to some eighty products and layers of int8.
+ *   `matrix-sixteen`, which an H200's units do not have, is a guess.
  * - `narrowLoads`, `singleHalves`, `fewHalves`, `halfGroups`: means of 4 to 15 layers each over what is predicted without.
  * - `shares.halves`, `flushed.halves`, `transforms.halves`: by hand, to 28 products of Winograd in halves, 0.81 to 1.10 of what is
  *   predicted, the tiles that are taken 0.94 to 1.08.
@@ -92,6 +93,7 @@ export const H200: DeviceModel = {
       large: 0.89,
       huge: 0.965,
       "matrix-small": 3.06,
+      "matrix-sixteen": 3.06,
       "matrix-tall": 4.2,
       "matrix-wide": 5.2,
       "matrix-192-wide": 4.9,

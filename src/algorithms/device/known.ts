@@ -52,7 +52,7 @@ const NVIDIA: Architecture = {
 const NVIDIA_16: Architecture = { ...NVIDIA, units: "" };
 const GCN: Architecture = {
   vendor: "amd",
-  threadResults: 128,
+  threadResults: 64,
   lanes: [64, 64],
   registers: 65_536,
   sharedBytes: 65_536,
@@ -66,7 +66,7 @@ const CDNA3: Architecture = {
 };
 const RDNA2: Architecture = {
   vendor: "amd",
-  threadResults: 128,
+  threadResults: 64,
   lanes: [32, 64],
   registers: 131_072,
   sharedBytes: 131_072,
@@ -84,7 +84,7 @@ const RDNA3_PROCESSOR: Architecture = { ...RDNA3, registers: RDNA2.registers };
 const RDNA4: Architecture = { ...RDNA3, source: "AMD RDNA 4 ISA" };
 const XE: Architecture = {
   vendor: "intel",
-  threadResults: 32,
+  threadResults: 16,
   lanes: [8, 32],
   registers: 114_688,
   sharedBytes: 65_536,
@@ -137,7 +137,7 @@ export interface KnownGpu extends Architecture {
   /** What `--device-model` calls it. */
   readonly word: string;
   readonly name: string;
-  /** Its adapters' names. */
+  /** Its adapters' names, of words between single spaces. */
   readonly pattern: RegExp;
   readonly multiprocessors: number;
   /** FP32 multiply-adds, two flops each, at the boost clock; of RDNA 3 and later without dual issue. */
@@ -193,14 +193,14 @@ export const KNOWN_GPUS: readonly KnownGpu[] = [
     0.042,
     0.75,
   ]),
-  gpu("m1", "Apple M1", /\bM1$|M1 \(/i, APPLE, [8, 2.6, 0.068, 8]),
+  gpu("m1", "Apple M1", /\bM1( G13G.*)?$/i, APPLE, [8, 2.6, 0.068, 8]),
   gpu("m2", "Apple M2", /\bM2$/i, APPLE, [10, 3.6, 0.1, 8]),
   gpu("m3", "Apple M3", /\bM3$/i, APPLE, [10, 3.5, 0.1, 8]),
   gpu("m3-max", "Apple M3 Max", /\bM3 Max\b/i, APPLE, [40, 14.1, 0.4, 48]),
   gpu("m4", "Apple M4", /\bM4$/i, APPLE, [10, 4.3, 0.12, 8]),
   gpu("adreno740", "Qualcomm Adreno 740", /Adreno.*\b740\b/i, ADRENO, [6, 2.1, 0.067, 2]),
-  gpu("adreno-x1-85", "Qualcomm Adreno X1-85", /Adreno.*X1-85/i, ADRENO, [6, 4.6, 0.135, 6]),
-  gpu("mali-g78", "Arm Mali-G78", /Mali-G78/i, VALHALL, [14, 1.5, 0.051, 2]),
+  gpu("adreno-x1-85", "Qualcomm Adreno X1-85", /Adreno.*X1 85/i, ADRENO, [6, 4.6, 0.135, 6]),
+  gpu("mali-g78", "Arm Mali-G78", /Mali G78/i, VALHALL, [14, 1.5, 0.051, 2]),
 ];
 
 /** H100 and H200, whose figures are measured. */
@@ -226,15 +226,30 @@ export function isMeasured(adapter: string): boolean {
  */
 export function gpuModel(adapter: string): DeviceModel {
   if (isMeasured(adapter)) return H200;
-  const known = KNOWN_GPUS.find(({ pattern }) => pattern.test(adapter));
-  if (known !== undefined) return publishedModel(known);
+  const said = wordsOf(adapter);
+  const known = KNOWN_GPUS.find(({ pattern }) => pattern.test(said));
+  const model = known === undefined ? unknownModel(said) : publishedModel(known);
+  const most = NVK.test(said) ? NVK_RESULTS : Infinity;
+  return { ...model, threadResults: Math.min(model.threadResults, most) };
+}
+
+/** Mesa's driver of NVIDIA GPUs, which spills where NVIDIA's own does not. */
+const NVK = /\bnvk\b/i;
+const NVK_RESULTS = 64;
+
+function unknownModel(said: string): DeviceModel {
   const vendors = Object.entries(VENDORS) as [Vendor, (typeof VENDORS)[Vendor]][];
-  const [vendor, named] = vendors.find(([, { pattern }]) => pattern.test(adapter)) ?? [];
+  const [vendor, named] = vendors.find(([, { pattern }]) => pattern.test(said)) ?? [];
   const like = KNOWN_GPUS.filter((one) => vendor === undefined || one.vendor === vendor);
   const name = named === undefined
     ? "unknown GPU, by the least of known GPUs' figures"
     : `unknown ${named.name} GPU, by the least of known ones' figures`;
   return publishedModel(careful(like), name);
+}
+
+/** A name as its words: Dawn writes `nvidia-geforce-rtx-4090`. */
+function wordsOf(adapter: string): string {
+  return adapter.replaceAll(/[^A-Za-z0-9]+/g, " ").trim();
 }
 
 /** The least of some GPUs, with no more of anything than each of them has. */

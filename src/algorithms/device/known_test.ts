@@ -21,6 +21,9 @@ Deno.test("gpuModel() knows a GPU by what wgpu, Dawn and Mesa call it", () => {
     "Apple M3 Max": "m3-max",
     "Apple M3": "m3",
     "Adreno (TM) 740": "adreno740",
+    "nvidia-geforce-rtx-4090": "rtx4090",
+    "intel-r-arc-tm-a770m-graphics-dg2-": "arc-a770",
+    "intel-r-graphics-bmg-g21-": "arc-b580",
   };
   for (const [adapter, word] of Object.entries(names)) {
     const known = KNOWN_GPUS.find((gpu) => gpu.word === word)!;
@@ -42,7 +45,8 @@ Deno.test("gpuModel() has an H200's figures for an H100 and an H200 alone", () =
 Deno.test("gpuModel() takes the least figures of an unknown GPU's vendor", () => {
   const { name, multiprocessors, threadResults } = gpuModel("AMD Radeon RX 9999 (RADV NAVI99)");
   assert.equal(name, "unknown AMD GPU, by the least of known ones' figures");
-  assert.deepEqual([multiprocessors, threadResults], [8, 128]);
+  assert.deepEqual([multiprocessors, threadResults], [8, 64]);
+  assert.equal(gpuModel("NVIDIA GeForce RTX 4090 (NVK AD102)").threadResults, 64);
   const least = Math.min(...KNOWN_GPUS.map((gpu) => gpu.threadResults));
   assert.equal(gpuModel("Some GPU").threadResults, least);
 });

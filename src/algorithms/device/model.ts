@@ -211,7 +211,7 @@ export interface DeviceModel {
   readonly multiprocessors: number;
   /** 32-bit registers of a multiprocessor. */
   readonly registers: number;
-  /** Results that a thread of a product may hold before its compiler spills registers: `auto` takes no wider tiles. */
+  /** Results that a thread of a product may hold, on matrix units too, before registers spill: `auto` takes no wider tiles. */
   readonly threadResults: number;
   /**
    * Warps that keep a multiprocessor's arithmetic busy, of which it runs so many side by side; fewer reach 1 − (1 − warps / busy) ^
@@ -289,10 +289,18 @@ export function policyDevice(device: DeviceModel, policy: TilePolicy): DeviceMod
   return { ...device, warps: { ...warps, ...met } };
 }
 
+/** Whether a thread's registers hold the results of a policy. */
+export function holdsResults(
+  { threadResults }: DeviceModel,
+  { threadRows, threadColumns }: TilePolicy,
+): boolean {
+  return threadRows * threadColumns <= threadResults;
+}
+
 /** Whether `auto` weighs a policy: none whose threads hold too many results. */
-export function weighsPolicy({ shares, threadResults }: DeviceModel, policy: TilePolicy): boolean {
-  const { name, deeper = name, threadRows, threadColumns } = policy;
-  return shares.policies[deeper] !== 0 && threadRows * threadColumns <= threadResults;
+export function weighsPolicy(device: DeviceModel, policy: TilePolicy): boolean {
+  const { name, deeper = name } = policy;
+  return device.shares.policies[deeper] !== 0 && holdsResults(device, policy);
 }
 
 /** A policy's share of the best one's rate. 1 where it is 0 or unknown: who names such a policy wants a price of it too. */

@@ -19,7 +19,7 @@ import {
 import type { GemmProblem, GemmTensor } from "../../problem/gemm_problem.ts";
 import type { SplitDrift } from "../../problem/split_drift.ts";
 import { SPLIT_ROUNDING } from "../../problem/split_rounding.ts";
-import type { DeviceModel } from "../device/model.ts";
+import { type DeviceModel, holdsResults } from "../device/model.ts";
 import { isSmallCpu } from "../loop_cost.ts";
 import { clearMarksPass, maximaPasses, pass, splitHalvesPass } from "../passes.ts";
 import type { Pass } from "../plan.ts";
@@ -60,9 +60,9 @@ const REST_POLICIES = ["small", "tiny"] as const;
 export function splitProduct(request: SplitRequest) {
   const { problem: { m, n, k, batch }, policy, device, buffers, place, shapes } = request;
   const [small, tiny] = REST_POLICIES.map((name) => findPolicy(name)!) as [TilePolicy, TilePolicy];
-  const rest = !isSmallCpu(device) && policyFits(small, buffers.limits, shapes.a, shapes.b)
-    ? small
-    : tiny;
+  const fits = !isSmallCpu(device) && holdsResults(device, small) &&
+    policyFits(small, buffers.limits, shapes.a, shapes.b);
+  const rest = fits ? small : tiny;
   const tiles: FlaggedTiles = { batches: batch, rows: m, columns: n, tile: rest };
   const flags = splitFlags(tiles);
   const marks = placeMarks(batch * m, batch * n);
