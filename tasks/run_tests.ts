@@ -1,7 +1,8 @@
 /**
  * The tests, in two tiers. `deno task test` is what a contributor runs: formatting, lint, types, all tests that compile few
  * kernels, and one golden case for each algorithm, operation and layout on the driver. `deno task test:long` is the rest:
- * properties, both shader compilers, the gate's statistics, `wgconv check`, the compiled file, the docs' examples, attack.
+ * properties, both shader compilers, the gate's statistics, `wgconv check`, the compiled file, the docs' examples, attack, and a
+ * sample of `test:shims` where that has been set up.
  * `deno task test:all` is both. Words behind the task go to `deno test`. What tests need is fetched first, and they run
  * without the network. They need a Vulkan driver: where there is none, lavapipe is installed if that may be done, else this
  * says what to install. The last line is `N passed, N failed`.
@@ -36,6 +37,9 @@ const CHECK = ["--layout", "nhwc", "--match", '"(odd_channels|groups_4|filter_5x
 
 /** A minute of random input of every kind; the same each time. */
 const ATTACK = ["--seconds", "60", "--seed", "20261121"];
+
+/** Every 96th kernel on each GPU that is not there: two minutes. */
+const SHIMS = ["--ready", "--every", "96"];
 
 /** Runs Deno until it ends, or prints nothing for so long that it hangs; gives what it printed. */
 async function watched(
@@ -164,6 +168,7 @@ const REST: readonly Step[] = [
   tests(...docTestArguments()),
   command("run", "-A", "main.ts", "check", ...CHECK),
   command("run", "-A", "tasks/attack.ts", ...ATTACK),
+  command("run", "-A", "tasks/test_shims.ts", ...SHIMS),
 ];
 
 const start = performance.now();

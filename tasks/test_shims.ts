@@ -1,11 +1,14 @@
 /**
- * `deno task test:shims [--every N] [--update] [NAME...]`: the compilers of GPUs that are not there. Mesa's drm-shims stand in for
- * the kernel's driver; Mesa's own drivers then compile, and nothing executes. Runs tests/shims/compile.ts on each device in a
- * Debian of its own (`WGCONV_MESA26`, else `~/.cache/wgconv/mesa26`). Exits with 1 where a kernel fails or ends the driver's process.
- * `--update` writes bench/tables/gpus_compiled.jsonl, of which `deno task tables` makes docs/gpus_compiled.md.
+ * `deno task test:shims [--every N] [--update] [--ready] [NAME...]`: the compilers of GPUs that are not there. Mesa's drm-shims stand in for
+ * the kernel's driver; Mesa's own drivers then compile, and nothing executes. SPIR-V of an M1's kernels is held against spirv-val and
+ * spirv-cross, which translates it to Metal's language. Runs tests/shims/compile.ts on each device in a Debian of its own
+ * (`WGCONV_MESA26`, else `~/.cache/wgconv/mesa26`). Exits with 1 where a kernel fails or ends the driver's process. `--ready` leaves
+ * all out where that Debian has not been set up. `--update` writes bench/tables/gpus_compiled.jsonl, of which `deno task tables`
+ * makes docs/gpus_compiled.md.
  */
 import { parseArgs } from "node:util";
 import { parsePipelines } from "../bench/machine_code/pipelines.ts";
+import { fetchAddon } from "../src/gpu/dawn_addon.ts";
 import { compiledFamilies, type CompiledFamily } from "../bench/tables/gpus_compiled.ts";
 
 const LIB = "/usr/lib/x86_64-linux-gnu";
@@ -28,6 +31,8 @@ const DEVICES = [
   ["dg2", "intel", "dg2", true],
   ["bmg", "intel", "bmg", true],
 ] as const;
+/** The device whose kernels are checked as SPIR-V, too, and translated to Metal's language. */
+const TRANSLATED = "m1";
 const BACKENDS = ["wgpu", "dawn"] as const;
 /** What a script ends with that may not do what it would have to. */
 const NOT_ALLOWED = 75;
@@ -36,10 +41,11 @@ const CRASHES = 5;
 const FOLDER = "dist/shims";
 const RESULTS = "bench/tables/gpus_compiled.jsonl";
 
-const { values: { every, update }, positionals } = parseArgs({
+const { values: { every, update, ready }, positionals } = parseArgs({
   options: {
     every: { type: "string", default: "16" },
     update: { type: "boolean", default: false },
+    ready: { type: "boolean", default: false },
   },
   allowPositionals: true,
 });
@@ -72,6 +78,20 @@ const read = (path: string) => {
   }
 };
 
+/** Checks the SPIR-V of a folder's kernels, and translates it to Metal's language; gives how many failed. */
+async function translate(folder: string): Promise<number> {
+  const { stdout } = await new Deno.Command("sh", {
+    args: ["tasks/mesa26.sh", root, "sh", "tests/shims/translate.sh", folder],
+    stderr: "inherit",
+  }).output();
+  const lines = new TextDecoder().decode(stdout).trim().split("\n");
+  const failed = lines.filter((line) => line.startsWith("failed "));
+  const modules = Number(/^modules (\d+)$/.exec(lines.at(-1) ?? "")?.[1] ?? 0);
+  console.log(`SPIR-V to Metal: ${modules} modules, ${failed.length} failed`);
+  for (const line of failed) console.log(`  ${line}`);
+  return modules === 0 ? 1 : failed.length;
+}
+
 /** Compiles on one device; gives its rows and how many kernels failed. */
 async function compile(
   [name, driver, id]: (typeof DEVICES)[number],
@@ -88,6 +108,7 @@ async function compile(
     VK_LAYER_PATH: "/usr/local/lib/machine_code",
     VK_INSTANCE_LAYERS: "VK_LAYER_wgconv_machine_code",
     WGCONV_MACHINE_CODE: folder,
+    ...(name === TRANSLATED && { WGCONV_MACHINE_CODE_SPIRV: "1" }),
   };
   let code = 1;
   for (let crashes = 0; code !== 0 && crashes < CRASHES; crashes++) {
@@ -119,6 +140,14 @@ async function compile(
   return { rows, failed: wrong.length };
 }
 
+if (ready && read(root + INTEL) === "") {
+  console.log(
+    `shims: left out, since there is no Debian in ${root}: deno task test:shims makes it`,
+  );
+  Deno.exit(0);
+}
+// Dawn is fetched here: its Debian may not trust a proxy's certificate.
+await fetchAddon();
 const built = await inside(["sh", "tests/shims/build.sh"]);
 if (built === NOT_ALLOWED) {
   console.log("shims: left out, since chroot is not allowed here");
@@ -139,6 +168,7 @@ for (
     const { rows: own, failed } = await compile(device, backend);
     rows.push(...own);
     failures += failed;
+    if (name === TRANSLATED) failures += await translate(`${FOLDER}/${name}-${backend}`);
   }
 }
 if (update) {

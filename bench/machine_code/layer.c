@@ -4,6 +4,7 @@
 //
 // WGCONV_MACHINE_CODE=DIR         where to; without it nothing is written
 // WGCONV_MACHINE_CODE_KERNEL=NAME what the pipeline that is being made is called: WebGPU hands no names down
+// WGCONV_MACHINE_CODE_SPIRV=1     keeps the shader that the driver is given, too: DIR/NAME.spv
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,6 +41,7 @@ typedef struct Device {
   PFN_vkGetDeviceProcAddr get;
   PFN_vkDestroyDevice destroy;
   PFN_vkCreateComputePipelines create;
+  PFN_vkCreateShaderModule createModule;
   PFN_vkDestroyPipeline destroyPipeline;
   PFN_vkCreatePipelineCache createCache;
   PFN_vkDestroyPipelineCache destroyCache;
@@ -244,6 +246,21 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateComputePipelines(VkDevice handle, Vk
   return worst;
 }
 
+static VKAPI_ATTR VkResult VKAPI_CALL CreateShaderModule(VkDevice handle, const VkShaderModuleCreateInfo *info,
+  const VkAllocationCallbacks *memory, VkShaderModule *out) {
+  const char *folder = getenv("WGCONV_MACHINE_CODE"), *kernel = getenv("WGCONV_MACHINE_CODE_KERNEL");
+  if (folder && *folder && kernel && getenv("WGCONV_MACHINE_CODE_SPIRV")) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s.spv", folder, kernel);
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(info->pCode, 1, info->codeSize, file) != info->codeSize) {
+      fprintf(stderr, "wgconv_machine_code: cannot write %s\n", path);
+    }
+    if (file) fclose(file);
+  }
+  return deviceOf(handle)->createModule(handle, info, memory, out);
+}
+
 // ---- instances and devices ----
 static VKAPI_ATTR VkResult VKAPI_CALL CreateInstance(const VkInstanceCreateInfo *info, const VkAllocationCallbacks *memory,
   VkInstance *out) {
@@ -330,6 +347,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateDevice(VkPhysicalDevice physical, co
   made->get = get;
   made->destroy = (PFN_vkDestroyDevice)get(*out, "vkDestroyDevice");
   made->create = (PFN_vkCreateComputePipelines)get(*out, "vkCreateComputePipelines");
+  made->createModule = (PFN_vkCreateShaderModule)get(*out, "vkCreateShaderModule");
   made->destroyPipeline = (PFN_vkDestroyPipeline)get(*out, "vkDestroyPipeline");
   made->createCache = (PFN_vkCreatePipelineCache)get(*out, "vkCreatePipelineCache");
   made->destroyCache = (PFN_vkDestroyPipelineCache)get(*out, "vkDestroyPipelineCache");
@@ -382,6 +400,7 @@ static PFN_vkVoidFunction own(const char *name, bool ofInstance) {
     {"vkGetDeviceProcAddr", (PFN_vkVoidFunction)GetDeviceProcAddr, false},
     {"vkDestroyDevice", (PFN_vkVoidFunction)DestroyDevice, false},
     {"vkCreateComputePipelines", (PFN_vkVoidFunction)CreateComputePipelines, false},
+    {"vkCreateShaderModule", (PFN_vkVoidFunction)CreateShaderModule, false},
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     if (!strcmp(name, all[i].name) && (ofInstance || !all[i].ofInstance)) return all[i].function;

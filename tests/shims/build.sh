@@ -1,13 +1,16 @@
 #!/bin/sh
-# Run by tasks/mesa26.sh inside its Debian: builds the layer that reads drivers' statistics, and Intel's drm-shim, which
-# Debian leaves out of mesa-drm-shim, from its Mesa source (some minutes). What is there is kept.
+# Run by tasks/mesa26.sh inside its Debian: installs what checks SPIR-V and translates it, and builds the layer that reads
+# drivers' statistics, and Intel's drm-shim, which Debian leaves out of mesa-drm-shim, from its Mesa source (some minutes).
+# What is there is kept.
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 install="apt-get install -y -qq --no-install-recommends -t trixie-backports"
 layer=/usr/local/lib/machine_code
-if [ ! -e $layer/libwgconv_machine_code.so ]; then
+if [ ! -e /usr/bin/spirv-cross ] || [ ! -e /usr/bin/spirv-val ]; then
   apt-get update -qq
-  $install gcc libc6-dev libvulkan-dev >/dev/null
+  $install gcc libc6-dev libvulkan-dev spirv-cross spirv-tools >/dev/null
+fi
+if [ ! -e $layer/libwgconv_machine_code.so ] || [ $layer/libwgconv_machine_code.so -ot bench/machine_code/layer.c ]; then
   sh bench/machine_code/build.sh $layer
 fi
 [ ! -e /usr/local/lib/libintel_noop_drm_shim.so ] || exit 0
