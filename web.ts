@@ -7,6 +7,8 @@
 
 export {
   checkConvolution,
+  convolutionRecord,
+  type ConvolutionRecordOptions,
   convolve,
   type Convolved,
   type ConvolveOptions,
@@ -27,6 +29,7 @@ export {
   type Workspace,
 } from "./src/layers/mod.ts";
 
+export { parseNpy } from "./src/npy/parse.ts";
 export { type DType } from "./src/tensor/dtype.ts";
 export { fillTensor } from "./src/tensor/fill.ts";
 export {

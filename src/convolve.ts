@@ -3,10 +3,12 @@ import { expectObject } from "./expect.ts";
 import type { Clock } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
 import { type ConvPlanOptions, planConvolution } from "./layers/convolution.ts";
-import { expectSamples } from "./layers/expect_call.ts";
+import { expectRuns } from "./layers/expect_call.ts";
 import type { ConvDType, ConvOutDType, ConvProblem } from "./problem/conv_problem.ts";
 import type { Epilogue } from "./problem/epilogue.ts";
 import type { IntegerOperands } from "./problem/integer_operands.ts";
+import type { CaseRecord } from "./report/record.ts";
+import { caseRecord } from "./run/case_record.ts";
 import type { Checked } from "./run/check.ts";
 import { convResult, convSubject, type Layouts } from "./run/conv_subject.ts";
 import type { CheckMode } from "./run/coverage.ts";
@@ -14,6 +16,7 @@ import { usedOperands } from "./run/operands.ts";
 import { checkResult } from "./run/projected.ts";
 import { runPlan } from "./run/run_plan.ts";
 import type { HostData, HostOperands } from "./run/subject.ts";
+import { timeRecord } from "./run/timing.ts";
 import type { TypedArrayOf } from "./tensor/dtype.ts";
 
 const DOING = "Cannot convolve";
@@ -22,6 +25,8 @@ const DOING = "Cannot convolve";
 export interface ConvolveOptions extends ConvPlanOptions {
   /** Runs that are timed. Default 1. */
   readonly samples?: number;
+  /** Back-to-back runs of a sample, for clocks that are coarse. Default 1. */
+  readonly repeats?: number;
 }
 
 /** A result, and what made it. */
@@ -42,8 +47,10 @@ export interface Convolved<D extends ConvOutDType = ConvOutDType> extends Layout
   readonly outDtype: D;
   /** The result's sizes in memory order. */
   readonly shape: readonly number[];
-  /** Nanoseconds of each run, by the device's clock or the wall's. */
+  /** Nanoseconds of a run in each sample, by the device's clock or the wall's. */
   readonly samplesNs: readonly number[];
+  /** Runs of a sample. */
+  readonly repeats: number;
   /** What measured. */
   readonly clock: Clock;
 }
@@ -107,8 +114,9 @@ export async function convolve(
 ): Promise<Convolved> {
   expectObject(DOING, "options", options, "options");
   expectObject(DOING, "operands", operands, "arrays");
-  const { samples = 1, ...wanted } = options;
-  expectSamples(DOING, samples);
+  const { samples = 1, repeats = 1, ...wanted } = options;
+  expectRuns(DOING, "samples", samples);
+  expectRuns(DOING, "repeats", repeats);
   const { epilogue: part = {} } = wanted;
   expectObject(DOING, "epilogue", part, "what follows the sums");
   const epilogue = {
@@ -124,8 +132,8 @@ export async function convolve(
   // Nothing is awaited before operands are on their way, so that a caller may change them at once.
   if (subject.admit) await subject.admit("none", () => used);
   const left = convResult(asked.problem, asked, asked.outDtype);
-  const made = await gpu.guard(() => runPlan(gpu, plan, used, left, samples));
-  return { ...asked, plan, shape: left.shape, ...made };
+  const made = await gpu.guard(() => runPlan(gpu, plan, used, left, samples, repeats));
+  return { ...asked, plan, shape: left.shape, repeats, ...made };
 }
 
 /** What operands of dtype i8 say by themselves: which are u8, and whether filters have zero points. */
@@ -184,4 +192,44 @@ export async function checkConvolution(
     mode: options.mode ?? "auto",
     seed: options.seed ?? 1,
   });
+}
+
+/** What a record says beside a result and its check. */
+export interface ConvolutionRecordOptions {
+  /** What it ran on: `gpu.info.adapter`. */
+  readonly device: string;
+  /** What {@linkcode checkConvolution} found; not checked where absent. */
+  readonly checked?: Checked;
+  /** Of made data. */
+  readonly made?: { readonly fill: string; readonly seed: number };
+}
+
+/**
+ * The record of a result of {@linkcode convolve}, as `wgconv bench` writes it: for `wgconv report` and `compare`, as a line of JSON.
+ *
+ * @example
+ * ```ts
+ * import { convolutionRecord, convolve, openDevice, parseDescriptor } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * using gpu = await openDevice();
+ * const operands = { input: new Float32Array(4 * 4), filter: new Float32Array(9) };
+ * const done = await convolve(gpu, parseDescriptor("mb1ic1ih4oc1kh3"), operands);
+ * const record = convolutionRecord(done, { device: gpu.info.adapter });
+ * assert.deepEqual([record.kind, record.op, record.verdict], ["case", "fwd", "none"]);
+ * ```
+ */
+export function convolutionRecord(
+  convolved: Convolved,
+  { device, checked, made }: ConvolutionRecordOptions,
+): CaseRecord {
+  const { plan, samplesNs, repeats, clock } = convolved;
+  const setup = {
+    ...convSubject(convolved).traits,
+    algorithm: plan.algorithm,
+    device,
+    ...(made === undefined ? {} : { made }),
+  };
+  const time = timeRecord(samplesNs, repeats, clock);
+  return caseRecord(setup, { plan, time, ...checked ?? { verdict: "none" } });
 }

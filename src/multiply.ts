@@ -2,7 +2,7 @@ import type { Plan } from "./algorithms/plan.ts";
 import { expectObject } from "./expect.ts";
 import type { Clock } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
-import { expectSamples } from "./layers/expect_call.ts";
+import { expectRuns } from "./layers/expect_call.ts";
 import { planProduct, type ProductPlanOptions } from "./layers/product.ts";
 import {
   type GemmDType,
@@ -78,7 +78,7 @@ export async function multiply(
   const doing = "Cannot multiply";
   expectObject(doing, "options", options, "options");
   const { samples = 1, ...wanted } = options;
-  expectSamples(doing, samples);
+  expectRuns(doing, "samples", samples);
   const { dtype = "f32" } = wanted;
   const { subject, plan } = planProduct(gpu, problem, wanted);
   const used = usedOperands(doing, subject, operands);

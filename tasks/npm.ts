@@ -2,9 +2,11 @@
  * `deno task npm [--output dist/npm]`: the npm package in a folder, and `npm pack`'s file beside it. `npx wgconv` runs the program
  * with the npm package of Deno; `import "wgconv"` is the library under Deno, `wgconv/web` in pages.
  */
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { dirname, join, relative, resolve } from "node:path";
 import { VERSION } from "../mod.ts";
+import { bundleForBrowsers } from "./browser_bundle.ts";
 import { TSC } from "./tsc.ts";
 
 /** The Deno that the program is tested with. */
@@ -71,14 +73,9 @@ await Deno.remove(folder, { recursive: true }).catch(() => {});
 await Deno.mkdir(join(folder, "bin"), { recursive: true });
 await deno("bundle", "-q", "--output", join(folder, "lib/wgconv.js"), "main.ts");
 await deno("bundle", "-q", "--output", join(folder, "lib/mod.js"), "mod.ts");
-await deno(
-  "bundle",
-  "-q",
-  "--platform",
-  "browser",
-  "--output",
+await bundleForBrowsers(
+  fileURLToPath(new URL("../web.ts", import.meta.url)),
   join(folder, "lib/web.js"),
-  "web.ts",
 );
 await writeTypes(join(folder, "types"));
 await Deno.writeTextFile(

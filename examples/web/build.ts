@@ -2,8 +2,10 @@
  * Builds the page: `deno run -A examples/web/build.ts [--output dist/web] [--serve 8000]`. Any file server can serve what
  * it writes. Browsers have WebGPU for localhost and for pages over HTTPS.
  */
+import { resolve } from "node:path";
 import { encode } from "fast-png";
 import { readNpy } from "../../mod.ts";
+import { bundleForBrowsers } from "../../tasks/browser_bundle.ts";
 import { readOptions, wholeNumber } from "../arguments.ts";
 
 const HERE = import.meta.dirname!;
@@ -22,19 +24,7 @@ const values = readOptions(DOING, USAGE, {
 });
 const port = values.serve === undefined ? undefined : wholeNumber(DOING, "--serve", values.serve);
 await Deno.mkdir(values.output, { recursive: true });
-const { success, stderr } = await new Deno.Command(Deno.execPath(), {
-  args: [
-    "bundle",
-    "--platform",
-    "browser",
-    "--minify",
-    "-o",
-    `${values.output}/main.js`,
-    `${HERE}/main.ts`,
-  ],
-  env: { NO_COLOR: "1" },
-}).output();
-if (!success) throw new Error(`Cannot bundle the page: ${new TextDecoder().decode(stderr)}`);
+await bundleForBrowsers(`${HERE}/main.ts`, resolve(values.output, "main.js"), { minify: true });
 await Deno.copyFile(`${HERE}/index.html`, `${values.output}/index.html`);
 
 const photo = await readNpy(PHOTO);

@@ -5,10 +5,12 @@ import {
   type DeviceLimits,
   isRefusal,
   NO_EPILOGUE,
+  planConv,
   supportedAlgorithms,
   tryPlanConv,
 } from "../../web.ts";
 import type { Kernel } from "./filters.ts";
+import type { PageDType, PageLayout } from "./operands.ts";
 
 /** Red, green and blue. */
 export const CHANNELS = 3;
@@ -29,18 +31,40 @@ export function pictureProblem(kernel: Kernel, width: number, height: number): C
   });
 }
 
-/** `auto` and the algorithms that a device of such limits can solve a problem by. */
-export function offeredChoices(problem: ConvProblem, limits: DeviceLimits): Choice[] {
-  const request = {
+/** How a layer is computed on the page. */
+interface How {
+  readonly dtype: PageDType;
+  readonly layout: PageLayout;
+}
+
+const PICTURE: How = { dtype: "f32", layout: "nhwc" };
+
+/** What the planner is asked for. */
+function requestOf(problem: ConvProblem, limits: DeviceLimits, { dtype, layout }: How) {
+  return {
     problem,
-    dtype: "f32",
-    layout: "nhwc",
-    filterLayout: "krsc",
+    dtype,
+    layout,
+    filterLayout: layout === "nhwc" ? "krsc" : "kcrs",
     epilogue: NO_EPILOGUE,
     algorithm: "auto",
     limits,
   } as const;
+}
+
+/** `auto` and the algorithms that a device of such limits can solve a problem by. */
+export function offeredChoices(
+  problem: ConvProblem,
+  limits: DeviceLimits,
+  how: How = PICTURE,
+): Choice[] {
+  const request = requestOf(problem, limits, how);
   const names = supportedAlgorithms(request).map(({ name }) => name);
   const plans = (algorithm: Choice) => !isRefusal(tryPlanConv({ ...request, algorithm }));
   return ["auto", ...names.filter(plans)];
+}
+
+/** The algorithm that `auto` takes. */
+export function autoChoice(problem: ConvProblem, limits: DeviceLimits, how: How): AlgorithmName {
+  return planConv(requestOf(problem, limits, how)).algorithm;
 }

@@ -44,8 +44,8 @@ export function expectCall(
 }
 
 /** @throws {TypeError | RangeError} where a number of runs is none. */
-export function expectSamples(doing: string, samples: unknown): void {
-  if (Number.isSafeInteger(samples) && (samples as number) >= 1) return;
-  const kind = typeof samples === "number" ? InputRangeError : InputTypeError;
-  throw new kind(`${doing}: samples is ${said(samples)}, expected a whole number >= 1`);
+export function expectRuns(doing: string, name: string, count: unknown): void {
+  if (Number.isSafeInteger(count) && (count as number) >= 1) return;
+  const kind = typeof count === "number" ? InputRangeError : InputTypeError;
+  throw new kind(`${doing}: ${name} is ${said(count)}, expected a whole number >= 1`);
 }

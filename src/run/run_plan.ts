@@ -7,18 +7,19 @@ import { arrayConstructor, type DType, type TypedArrayOf } from "../tensor/dtype
 import { elementCount } from "../tensor/tensor.ts";
 import type { OperandData, PlanOperands, SubjectTensor } from "./subject.ts";
 
-/** Uploads the operands, runs the plan `samples` times, each timed, and fetches its result. */
+/** Uploads the operands, runs the plan `samples` times `repeats` times, each sample timed, and fetches its result. */
 export async function runPlan<D extends DType>(
   gpu: GpuDevice,
   plan: Plan,
   operands: PlanOperands,
   result: SubjectTensor<D>,
   samples: number,
+  repeats = 1,
 ): Promise<Execution & { readonly result: TypedArrayOf<D> }> {
   using buffers = createPlanBuffers(gpu, plan);
   await uploadOperands(gpu, buffers, operands);
   using prepared = await preparePlan(gpu, plan, buffers);
-  const timings = await execute(gpu, prepared, { samples });
+  const timings = await execute(gpu, prepared, { samples, repeats });
   return { ...timings, result: await fetchResult(gpu, buffers, result) };
 }
 

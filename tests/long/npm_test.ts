@@ -54,4 +54,9 @@ Deno.test("the npm package runs the program, and is a library with types", async
     assert.equal(checked.code, 1);
     assert.match(checked.stderr, /'readonly number\[\]' is not assignable to type 'string'/);
   });
+  await t.step("its part for pages is in ES2022: Safari has no `using`", async () => {
+    const text = await Deno.readTextFile(`${folder.path}/node_modules/wgconv/lib/web.js`);
+    assert.doesNotMatch(text, /^\s*(?:await )?using [\w$]+ =/m);
+    assert.match(text, /Symbol\.dispose/);
+  });
 });

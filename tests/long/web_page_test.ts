@@ -2,7 +2,8 @@ import assert from "#assert";
 import { encode } from "fast-png";
 import { FILTERS } from "../../examples/web/filters.ts";
 import { offeredChoices, pictureProblem } from "../../examples/web/offered.ts";
-import { DEFAULT_LIMITS, readNpy } from "../../mod.ts";
+import { DEFAULT_LIMITS, fillTensor, readNpy, writeNpy } from "../../mod.ts";
+import { parseRecords } from "../../src/report/read_records.ts";
 import { findChromium, openPage, type Page } from "../chromium.ts";
 import { deno, ROOT, temporaryDirectory } from "../cli.ts";
 
@@ -11,8 +12,10 @@ const EXAMPLES = `${ROOT}examples/`;
 /** Serves a folder as file servers do. */
 function serve(folder: string) {
   const types: Record<string, string> = { html: "text/html", js: "text/javascript" };
+  const asked: string[] = [];
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (request) => {
     const name = decodeURIComponent(new URL(request.url).pathname).slice(1) || "index.html";
+    asked.push(name);
     try {
       const type = types[name.split(".").at(-1)!] ?? "application/octet-stream";
       return new Response(await Deno.readFile(`${folder}/${name}`), {
@@ -24,6 +27,8 @@ function serve(folder: string) {
   });
   return {
     url: `http://127.0.0.1:${server.addr.port}/`,
+    /** Names of files that were asked for. */
+    asked,
     [Symbol.asyncDispose]: () => server.shutdown(),
   };
 }
@@ -82,14 +87,20 @@ async function brightness(page: Page, id: string): Promise<{ mean: number; devia
   return values as { mean: number; deviation: number };
 }
 
-Deno.test("the page's program asks for nothing of Deno or Node", async () => {
-  using temporary = temporaryDirectory();
-  const output = `${temporary.path}/main.js`;
-  const args = ["bundle", "--platform", "browser", "-o", output, `${EXAMPLES}web/main.ts`];
-  const { code, stderr } = await deno(args);
-  assert.equal(code, 0, stderr);
-  const text = await Deno.readTextFile(output);
+/** A folder with the page's files. */
+async function built() {
+  const temporary = temporaryDirectory();
+  const build = await deno(["run", "-A", `${EXAMPLES}web/build.ts`, "--output", temporary.path]);
+  assert.equal(build.code, 0, build.stderr);
+  return temporary;
+}
+
+Deno.test("the page's program asks for nothing of Deno or Node, and is in ES2022", async () => {
+  using folder = await built();
+  const text = await Deno.readTextFile(`${folder.path}/main.js`);
   assert.doesNotMatch(text, /\bDeno\.|"node:|\bprocess\.|^import /m);
+  // Safari has no `using`, nor have older engines: the declaration, and not the word in a sentence.
+  assert.doesNotMatch(text, /[;{}]\s*(?:await )?using [\w$]+\s*=/);
 });
 
 /** The middle of the photo, 64 x 64: software devices are slow. */
@@ -121,10 +132,8 @@ const chromium = findChromium();
 // Registered only where there is a browser.
 if (chromium !== undefined) {
   Deno.test("the web page convolves a picture in Chromium and checks it", async () => {
-    using temporary = temporaryDirectory();
+    using temporary = await built();
     const folder = temporary.path;
-    const build = await deno(["run", "-A", `${EXAMPLES}web/build.ts`, "--output", folder]);
-    assert.equal(build.code, 0, build.stderr);
     await Deno.writeFile(`${folder}/photo.png`, await smallPhoto());
     await using server = serve(folder);
     await using page = await openPage(chromium, server.url);
@@ -171,15 +180,187 @@ if (chromium !== undefined) {
     assert.deepEqual([...png.subarray(1, 4)], [...new TextEncoder().encode("PNG")]);
   });
 
-  Deno.test("without WebGPU the web page says so and offers nothing", async () => {
-    using temporary = temporaryDirectory();
+  Deno.test("the web page runs all algorithms of a layer, shows and hands over their records", async (t) => {
+    using temporary = await built();
     const folder = temporary.path;
-    const build = await deno(["run", "-A", `${EXAMPLES}web/build.ts`, "--output", folder]);
-    assert.equal(build.code, 0, build.stderr);
-    const without =
-      `<script>Object.defineProperty(navigator, "gpu", { value: undefined })</script>`;
+    await Deno.writeFile(`${folder}/photo.png`, await smallPhoto());
+    await using server = serve(folder);
+    await using page = await openPage(chromium, server.url);
+    await finished(page);
+    const set = (id: string, value: string) =>
+      page.evaluate(`(() => {
+        const field = document.querySelector(${JSON.stringify(id)});
+        field.value = ${JSON.stringify(value)};
+        field.dispatchEvent(new Event("change"));
+      })()`);
+    const descriptor = () => page.evaluate(`document.getElementById("descriptor").value`);
+    const layers = async () => {
+      await page.evaluate(`(async () => {
+        await new Promise((done) => setTimeout(done, 100));
+        const layers = document.getElementById("layers");
+        while (layers.dataset.state === "working") await new Promise((done) => setTimeout(done, 50));
+      })()`);
+      return await page.evaluate(`({
+        state: document.getElementById("layers").dataset.state,
+        message: document.getElementById("layer-message").textContent,
+        rows: Object.fromEntries([...document.querySelectorAll("#results tr")].map((row) =>
+          [row.dataset.name, [...row.cells].map((cell) => cell.textContent)])),
+        dots: document.querySelectorAll("#chart .dot").length,
+      })`) as {
+        state: string;
+        message: string;
+        rows: Record<string, string[]>;
+        dots: number;
+      };
+    };
+    const run = async () => {
+      await page.evaluate(`document.querySelector("#layer-form button[type=submit]").click()`);
+      return await layers();
+    };
+
+    await t.step("a layer of a network, and any batch", async () => {
+      await set("#network", "resnet18");
+      await set("#layer", "conv3");
+      assert.equal(await descriptor(), 'mb1ic128ih28oc128oh28kh3ph1n"resnet18_conv3*3"');
+      await set("#batch", "4");
+      assert.match(String(await descriptor()), /^mb4ic128/);
+    });
+
+    await t.step("a descriptor, by keyboard", async () => {
+      await set("#descriptor", "");
+      await page.evaluate(`document.getElementById("descriptor").focus()`);
+      for (const letter of "mb1ic4ih10oc8kh3ph1") await page.press(letter);
+      await page.press("Enter");
+      const { state, message, rows, dots } = await layers();
+      assert.deepEqual([state, message], ["done", ""]);
+      const names = Object.keys(rows);
+      assert.ok(names.includes("direct") && names.includes("winograd2d"), names.join());
+      assert.equal(dots, names.length);
+      for (const cells of Object.values(rows)) assert.equal(cells.at(-1), "pass", cells.join());
+      assert.equal(Object.values(rows).filter(([name]) => name!.endsWith("(auto)")).length, 1);
+    });
+
+    await t.step("its records, which report reads", async () => {
+      const text = await page.evaluate(`(async () => {
+        const { createObjectURL } = URL;
+        let blob;
+        URL.createObjectURL = (one) => (blob = one, createObjectURL.call(URL, one));
+        document.getElementById("download").click();
+        return await blob.text();
+      })()`) as string;
+      const { environments, cases } = parseRecords(text, "wgconv.jsonl");
+      assert.deepEqual(environments.map(({ backend }) => backend), ["browser"]);
+      assert.ok(cases.length > 3);
+      for (const record of cases) {
+        assert.deepEqual([record.problem, record.verdict], ["mb1ic4ih10oc8oh10kh3ph1", "pass"]);
+        assert.match(record.device, /swiftshader/i);
+        assert.deepEqual([record.fill, record.seed], ["uniform01", 1]);
+      }
+    });
+
+    await t.step(
+      "files that are dropped say the layer, and what does not fit is refused",
+      async () => {
+        const drop = async (place: number, name: string, shape?: number[]) => {
+          const path = `${folder}/${name}`;
+          if (shape === undefined) await Deno.writeTextFile(path, "no array");
+          else await writeNpy(path, fillTensor("f32", shape, "normal", 5));
+          const bytes = (await Deno.readFile(path)).toBase64();
+          await page.evaluate(`(async () => {
+          const data = new DataTransfer();
+          const bytes = Uint8Array.fromBase64(${JSON.stringify(bytes)});
+          data.items.add(new File([bytes], ${JSON.stringify(name)}));
+          document.getElementById("drop-${place}").dispatchEvent(
+            new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }),
+          );
+          await new Promise((done) => setTimeout(done, 200));
+        })()`);
+        };
+        await drop(0, "x.npy", [2, 3, 9, 9]);
+        await drop(1, "w.npy", [4, 3, 3, 3]);
+        assert.equal(await descriptor(), "mb2ic3ih9oc4oh9kh3ph1");
+        const { state, message, rows } = await run();
+        assert.deepEqual([state, message], ["done", ""]);
+        for (const cells of Object.values(rows)) assert.equal(cells.at(-1), "pass", cells.join());
+        await set("#descriptor", "mb1ic3ih9oc4kh3");
+        const other = await run();
+        assert.equal(other.state, "failed");
+        assert.match(
+          other.message,
+          /^Cannot read x\.npy: it is \[2,3,9,9\], the layer's input X is /,
+        );
+        await drop(0, "text.npy");
+        assert.match(
+          (await layers()).message,
+          /^Cannot read text\.npy: byte 0: expected the magic/,
+        );
+        for (const place of [0, 1]) {
+          await page.evaluate(`document.getElementById("remove-${place}").click()`);
+        }
+        await set("#descriptor", "nonsense");
+        assert.match((await run()).message, /nonsense/);
+      },
+    );
+
+    await t.step("a gradient, until it is stopped", async () => {
+      await set("#op", "bwd-filter");
+      const roles = `[0, 1].map((place) => document.getElementById("role-" + place).textContent)`;
+      assert.deepEqual(await page.evaluate(roles), ["input X", "gradient dY"]);
+      await set("#descriptor", "mb1ic4ih10oc8kh3ph1");
+      await page.evaluate(`(async () => {
+        document.querySelector("#layer-form button[type=submit]").click();
+        while (document.querySelectorAll("#results tr").length !== 1) {
+          await new Promise((done) => setTimeout(done, 10));
+        }
+        document.getElementById("stop").click();
+      })()`);
+      const { state, rows } = await layers();
+      assert.equal(state, "done");
+      for (const cells of Object.values(rows)) assert.equal(cells.at(-1), "pass", cells.join());
+      const status = await page.evaluate(`document.getElementById("layer-status").textContent`);
+      assert.match(String(status), /^stopped after \d of \d algorithms$/);
+    });
+
+    await t.step(
+      "it fits from 320 to 1400 pixels, in light and dark, and asks for its own files alone",
+      async () => {
+        for (const width of [320, 500, 900, 1400]) {
+          for (const scheme of ["light", "dark"] as const) {
+            await page.look(width, scheme);
+            const { beyond, contrast } = await page.evaluate(`(() => {
+            const { scrollWidth, clientWidth } = document.documentElement;
+            const ink = getComputedStyle(document.body).color;
+            return { beyond: scrollWidth - clientWidth, contrast: ink };
+          })()`) as { beyond: number; contrast: string };
+            assert.equal(beyond, 0, `${width} pixels`);
+            assert.equal(contrast, scheme === "light" ? "rgb(0, 0, 0)" : "rgb(255, 255, 255)");
+          }
+        }
+        assert.deepEqual([...new Set(server.asked)].sort(), ["index.html", "main.js", "photo.png"]);
+        const reached = new Set<unknown>();
+        await page.evaluate(`document.activeElement?.blur()`);
+        for (let i = 0; i < 24; i++) {
+          await page.press("Tab");
+          reached.add(
+            await page.evaluate(`document.activeElement.id || document.activeElement.name`),
+          );
+        }
+        for (const id of ["network", "layer", "batch", "op", "dtype", "descriptor", "choose-0"]) {
+          assert.ok(reached.has(id), `${id}: ${[...reached]}`);
+        }
+      },
+    );
+  });
+
+  Deno.test("without WebGPU the web page says so and offers nothing", async () => {
+    using temporary = await built();
+    const folder = temporary.path;
+    // The page's policy lets no script run that is not a file of its own.
+    const without = `Object.defineProperty(navigator, "gpu", { value: undefined })`;
+    await Deno.writeTextFile(`${folder}/without.js`, without);
     const html = await Deno.readTextFile(`${folder}/index.html`);
-    await Deno.writeTextFile(`${folder}/index.html`, html.replace("</head>", `${without}</head>`));
+    const script = `<script src="without.js"></script></head>`;
+    await Deno.writeTextFile(`${folder}/index.html`, html.replace("</head>", script));
     await using server = serve(folder);
     await using page = await openPage(chromium, server.url);
     assert.match((await finished(page)).failed!, /^Cannot open a GPU: this browser has no WebGPU/);
