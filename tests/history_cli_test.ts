@@ -44,6 +44,23 @@ Deno.test("wgconv history says which run regressed, and writes a page that loads
   assert.match(wide.stdout, /^no case changed$/m);
 });
 
+Deno.test("wgconv history --json prints runs and changes", async () => {
+  const files = { "a.jsonl": run("old", 1, {}), "b.jsonl": run("new", 2, SLOW) };
+  const { code, stdout } = await history(files, "--json");
+  assert.equal(code, 0);
+  const { runs, cases, changes } = JSON.parse(stdout);
+  assert.deepEqual([runs.length, cases, changes.length], [2, 1, 1]);
+  const [{ kind, op, before, after, stands }] = changes;
+  assert.deepEqual([kind, op, before.run, after.run, stands], [
+    "SLOWER",
+    "fwd",
+    "old",
+    "new",
+    true,
+  ]);
+  assert.deepEqual([before.time_ms, after.time_ms], [1, 1.3]);
+});
+
 Deno.test("wgconv history tells damaged records from none", async () => {
   const damaged = run("new", 2, {}) + caseLine({}).slice(0, 50);
   const found = await history(

@@ -4,7 +4,7 @@ import { writeOutput } from "../npy/atomic_write.ts";
 import { printable } from "../printable.ts";
 import { readText } from "../read_text.ts";
 import { collectHistory } from "../report/history.ts";
-import { historyText } from "../report/history_views.ts";
+import { historyData, historyText } from "../report/history_views.ts";
 import { eachRecord } from "../report/read_records.ts";
 import { USUAL_MARGIN, USUAL_THRESHOLD } from "../report/speed_change.ts";
 import { printer, reporter, terminalColumns } from "./output.ts";
@@ -33,6 +33,7 @@ export function historyCommand() {
     )
     .argument("<files...>", "records of runs: folders of .jsonl files, or files")
     .option("--output <file>", "also write an HTML page with charts")
+    .option("--json", "print JSON")
     .option("--force", FORCE_HELP)
     .addOption(
       new Option("--threshold <percent>", "smaller changes of time are not shown")
@@ -40,7 +41,7 @@ export function historyCommand() {
     )
     .option("--peak-tflops <n>", "the device's TFLOP/s, for the share of peak", positiveNumber)
     .addHelpText("after", EXAMPLES)
-    .action(async (paths, { output, force, threshold, peakTflops }) => {
+    .action(async (paths, { output, json, force, threshold, peakTflops }) => {
       const files = await recordFiles(paths);
       await proveOutputs([
         { option: "--output", path: output, kind: "file", endings: [".html", ".htm"] },
@@ -67,9 +68,12 @@ export function historyCommand() {
         printer("stderr").message(`wgconv: note: ${line}; the rest of the file is left out`);
       }
       const stream = output === "-" ? "stderr" : "stdout";
-      printer(stream).painted(
-        historyText(history, verdictPainter(stream), terminalColumns(stream)),
-      );
+      if (json) printer(stream).line(JSON.stringify(historyData(history), null, 2));
+      else {
+        printer(stream).painted(
+          historyText(history, verdictPainter(stream), terminalColumns(stream)),
+        );
+      }
       if (output === undefined) return;
       const { historyPage } = await import("../report/history_page.ts");
       const page = printable(await historyPage(history, leftOut));

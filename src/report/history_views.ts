@@ -89,6 +89,24 @@ export function changeText({ kind, speedup, reason }: HistoryChange): string {
     : `FASTER by ${percent(speedup - 1)}`;
 }
 
+/** A history as plain data: its runs, and what changed in them. */
+export function historyData(history: History) {
+  const point = ({ run, time_ms: time, verdict, peak }: HistoryPoint) => ({
+    run: history.runs[run]!.label,
+    ...{ time_ms: time?.median ?? null, verdict, peak },
+  });
+  return {
+    runs: history.runs,
+    cases: history.cases.length,
+    changes: allChanges(history).map(({ of: { record }, before, after, ...change }) => ({
+      ...{ problem: record.problem, op: record.op, dtype: record.dtype, layout: record.layout },
+      ...{ algorithm: record.algorithm, provider: record.provider, device: record.device },
+      ...change,
+      ...{ before: point(before), after: point(after) },
+    })),
+  };
+}
+
 function pointText({ time_ms: time, verdict }: HistoryPoint): string {
   if (time === null || verdict === "fail") return verdictWord(verdict);
   return formatMilliseconds(time.median);
