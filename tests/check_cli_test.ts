@@ -142,3 +142,21 @@ Deno.test("the problems of wgconv check --quick reach every algorithm, and no ot
   assert.equal(other.code, 2);
   assert.match(other.stderr, /--quick chooses the problems, --match must go\n$/);
 });
+
+Deno.test("wgconv check --shard misses no case of another part", async () => {
+  using folder = temporaryDirectory();
+  const [suite, baseline] = [`${folder.path}/suite.txt`, `${folder.path}/base.json`];
+  await Deno.writeTextFile(suite, "mb1ic1ih4oc1kh1\nmb1ic2ih4oc1kh1\nmb1ic3ih4oc1kh1\n");
+  const check = (...args: string[]) =>
+    wgconvHere([
+      ...["check", "--device", "cpu", "--suite", suite, "--op", "fwd", "--layout", "nchw"],
+      ...["--baseline", baseline, ...args],
+    ]);
+  assert.equal((await check("--update")).code, 0);
+  for (const [part, count] of [["1/2", 2], ["2/2", 1]] as const) {
+    const { code, stdout } = await check("--shard", part);
+    assert.equal(code, 0, stdout);
+    assert.match(stdout, new RegExp(`^${count} cases? on CPU .*: ${count} passed$`, "m"));
+  }
+  assert.equal((await check("--shard", "4/4")).code, 2);
+});

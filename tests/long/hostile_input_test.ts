@@ -45,6 +45,7 @@ Deno.test("an endless device is refused as other bad inputs are", UNIX, async ()
     ["plan", "--problem", PROBLEM, "--limits", "/dev/zero"],
     ["report", "/dev/zero"],
     ["compare", "/dev/zero", "/dev/zero"],
+    ["history", "/dev/zero"],
     ["tune", PROBLEM, "--output", "/dev/zero"],
     ["tensor", "info", "/dev/zero"],
     ["tensor", "convert", "/dev/zero", "y.npy"],
