@@ -13,7 +13,8 @@ import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { InputTypeError } from "../errors.ts";
 import { dumpModel } from "./layers_dump.ts";
 import { SEED_HELP } from "./problem_options.ts";
-import { gather, refuseOptions, wholeNumber } from "./values.ts";
+import { RUNTIME_PROVIDERS } from "../models/layer.ts";
+import { gather, oneOf, refuseOptions, wholeNumber } from "./values.ts";
 
 const EXAMPLES = `
 A source is a model (.onnx), or a log with lines of ONEDNN_VERBOSE or commands of MIOpenDriver; - is a log
@@ -47,10 +48,16 @@ export function layersCommand() {
       "what --dump feeds an input; made data else; repeatable",
       gather,
     )
+    .option(
+      "--runtime <name>",
+      "on what onnxruntime runs the model for --dump: cpu or webgpu (default cpu)",
+      oneOf(RUNTIME_PROVIDERS),
+    )
     .option("--seed <n>", SEED_HELP, wholeNumber(0), 1)
     .option("--force", FORCE_HELP)
     .addHelpText("after", EXAMPLES)
-    .action(async (source, { batch, inputShape, training, output, force, dump, feed, seed }) => {
+    .action(async (source, options) => {
+      const { batch, inputShape, training, output, force, dump, feed, seed, runtime } = options;
       const model = { batch, inputShapes: inputShapesOf(inputShape), training };
       if (dump !== undefined) {
         if (!/\.onnx$/i.test(source)) {
@@ -58,9 +65,12 @@ export function layersCommand() {
         }
         refuseOptions("Cannot dump: it writes the tensors of a forward pass", { training });
         const feeds = namedValues("--feed", feed ?? [], "x=x.npy", (file) => file);
-        return await dumpModel(source, model, { folder: dump, feeds, seed, force });
+        return await dumpModel(source, model, {
+          ...{ folder: dump, feeds, seed, force },
+          runtime: runtime ?? "cpu",
+        });
       }
-      refuseOptions("Cannot list layers: only --dump runs the model", { feed });
+      refuseOptions("Cannot list layers: only --dump runs the model", { feed, runtime });
       await proveOutputs([{ option: "--output", path: output, kind: "file", endings: [".txt"] }], {
         inputs: [source],
         force,

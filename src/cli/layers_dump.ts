@@ -2,7 +2,7 @@ import { basename, join } from "node:path";
 import { defined } from "../defined.ts";
 import { refuseWrite, writeOutput } from "../npy/atomic_write.ts";
 import { readNpy, writeNpz } from "../npy/mod.ts";
-import type { ModelOptions } from "../models/layer.ts";
+import type { ModelOptions, RuntimeProvider } from "../models/layer.ts";
 import { printableMessage } from "../printable.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
@@ -17,6 +17,7 @@ export interface DumpOptions {
   /** Files by the names of inputs. */
   readonly feeds: ReadonlyMap<string, string>;
   readonly seed: number;
+  readonly runtime: RuntimeProvider;
   readonly force?: boolean | undefined;
 }
 
@@ -28,18 +29,19 @@ export interface DumpOptions {
 export async function dumpModel(
   path: string,
   model: ModelOptions,
-  { folder, feeds: files, seed, force }: DumpOptions,
+  { folder, feeds: files, seed, runtime, force }: DumpOptions,
 ): Promise<void> {
   const manifestPath = join(folder, "manifest.json");
   await proveOutputs([
     { option: "--dump", path: folder, kind: "folder", endings: [".npz", ".json"] },
   ], { inputs: [path, ...files.values()], force });
-  const [{ readOnnx }, { feedsOf, partsOf, runConditions, runLayers }, { RUNTIME }] = await Promise
-    .all([
-      import("../models/onnx.ts"),
-      import("../models/onnx_run.ts"),
-      import("../models/onnxruntime.ts"),
-    ]);
+  const [{ readOnnx }, { feedsOf, partsOf, runConditions, runLayers }, { runtimeName }] =
+    await Promise
+      .all([
+        import("../models/onnx.ts"),
+        import("../models/onnx_run.ts"),
+        import("../models/onnxruntime.ts"),
+      ]);
   const given = new Map<string, Tensor>();
   for (const [name, file] of files) given.set(name, await readNpy(file));
   const read = await readOnnx(path, model, (inputs) => {
@@ -61,7 +63,7 @@ export async function dumpModel(
   const layers: DumpedLayer[] = [];
   const shown = progress();
   using _ = onInterrupt(() => `stopped after ${layers.length} of ${parts.length} layers`);
-  for await (const layer of runLayers(read, parts, feeds, path)) {
+  for await (const layer of runLayers(read, parts, feeds, path, runtime)) {
     if ("why" in layer) {
       say(layer);
       continue;
@@ -93,7 +95,7 @@ export async function dumpModel(
     schema: 1,
     kind: "dump",
     model: basename(path),
-    runtime: RUNTIME,
+    runtime: runtimeName(runtime),
     feeds: Object.fromEntries(
       [...feeds.keys()].map((name) => [name, files.get(name) ?? `made, seed ${seed}`]),
     ),

@@ -39,6 +39,10 @@ export interface ModelOptions {
   readonly training?: boolean | undefined;
 }
 
+/** On what a model is run. */
+export const RUNTIME_PROVIDERS = ["cpu", "webgpu"] as const;
+export type RuntimeProvider = typeof RUNTIME_PROVIDERS[number];
+
 /** Layers of one size. */
 export interface LayerGroup extends Pick<Layer, "problem" | "ops" | "dtype" | "said"> {
   readonly members: readonly Layer[];

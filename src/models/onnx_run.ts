@@ -1,7 +1,7 @@
 /** The operands and results of a model's layers, as onnxruntime computes them. */
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { dirname, resolve } from "node:path";
-import { InputRangeError } from "../errors.ts";
+import { InputRangeError, UnsupportedError } from "../errors.ts";
 import type { ConvProblem } from "../problem/conv_problem.ts";
 import { type GemmProblem, gemmProblem, gemmShape } from "../problem/gemm_problem.ts";
 import { type DType, dtypeBytes } from "../tensor/dtype.ts";
@@ -18,6 +18,7 @@ import {
   valueBytes,
 } from "./onnx_format.ts";
 import type { OnnxLayer, OnnxModel } from "./onnx.ts";
+import type { RuntimeProvider } from "./layer.ts";
 import { closeRuntime, openRuntime, type RuntimeSession, RuntimeTensor } from "./onnxruntime.ts";
 
 /** A layer of the model with its tensors by their parts: those of a convolution or a product, and `result`. */
@@ -148,7 +149,7 @@ export async function runConditions(
   if (wanted.length === 0) return values;
   const session = await openRuntime();
   try {
-    load(session, model, wanted, path);
+    load(session, model, wanted, { path });
     const results = session.run(fedBy(feeds), fetching(wanted), {});
     for (const name of wanted) take(name, results[name]!);
   } catch (error) {
@@ -170,6 +171,12 @@ function fetching(names: readonly string[]): Record<string, null> {
 /** What onnxruntime says, as a sentence. */
 function refusalOf(error: unknown, path: string): unknown {
   if (error instanceof InputRangeError) return error;
+  if (error instanceof Error && error.message.includes("Failed to get a WebGPU adapter")) {
+    return new UnsupportedError(
+      `Cannot run ${path}: onnxruntime's WebGPU provider takes no GPU driver of this machine`,
+      { cause: error },
+    );
+  }
   const said = (error instanceof Error ? error.message : String(error)).split("\n")[0];
   return new InputRangeError(`Cannot run ${path}: onnxruntime says: ${said}`);
 }
@@ -184,13 +191,15 @@ export async function* runLayers(
   all: readonly Parts[],
   feeds: ReadonlyMap<string, Tensor>,
   path: string,
+  provider: RuntimeProvider = "cpu",
 ): AsyncGenerator<RunLayer | LeftLayer, void, undefined> {
   const session = await openRuntime();
   const wanted = new Set(all.flatMap(({ names }) => Object.values(names)));
   for (const name of feeds.keys()) wanted.delete(name);
   try {
     const unbiased = all.flatMap(({ unbiased }) => unbiased ?? []);
-    load(session, model, [...wanted], path, unbiasedNodes(model, unbiased));
+    const nodes = unbiasedNodes(model, unbiased);
+    load(session, model, [...wanted], { path, provider, nodes });
     const fed = fedBy(feeds);
     for (const some of batches(all)) {
       const names = some.flatMap(({ names }) => Object.values(names))
@@ -223,13 +232,16 @@ export async function* runLayers(
   }
 }
 
-/** Loads the model with further outputs: a message that follows another of the same field adds to its lists. */
+/** Loads the model with further outputs and nodes: a message that follows another of the same field adds to its lists. */
 function load(
   session: RuntimeSession,
   model: Uint8Array,
   outputs: readonly string[],
-  path: string,
-  nodes: readonly Uint8Array[] = [],
+  { path, provider = "cpu", nodes = [] }: {
+    readonly path: string;
+    readonly provider?: RuntimeProvider;
+    readonly nodes?: readonly Uint8Array[];
+  },
 ): void {
   const there = new Set(outputNames(model));
   const writer = new BinaryWriter().raw(model).tag(7, WireType.LengthDelimited).fork();
@@ -241,6 +253,7 @@ function load(
   }
   const bytes = writer.join().finish();
   session.loadModel(bytes.buffer, bytes.byteOffset, bytes.byteLength, {
+    executionProviders: [provider],
     logSeverityLevel: 4,
     extra: {
       session: { model_external_initializers_file_folder_path: dirname(resolve(path)) },

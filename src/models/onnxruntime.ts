@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { UnsupportedError } from "../errors.ts";
 import type { TensorData } from "../tensor/dtype.ts";
+import type { RuntimeProvider } from "./layer.ts";
 import { environmentValue, fetchPackage, type NativePackage, verifyFile } from "../npm_package.ts";
 
 /** What the runtime says of a model's input or output; a free size is -1. */
@@ -49,7 +50,9 @@ const NAME = "onnxruntime-node";
 const VERSION = "1.30.0";
 
 /** What computes, for records. */
-export const RUNTIME = `onnxruntime ${VERSION} cpu`;
+export function runtimeName(provider: RuntimeProvider): string {
+  return `onnxruntime ${VERSION} ${provider}`;
+}
 
 /** SHA-256 of the package's native files: the addon, and the library that it loads. */
 const FILES: Readonly<Record<string, Readonly<Record<string, string>>>> = {

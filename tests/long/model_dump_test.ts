@@ -63,6 +63,7 @@ Deno.test("a runtime's layers are written and pass; one that is wrong is named, 
     assert.match(found.stdout, /\n5 of 6 layers of net\.onnx /);
     const cases: [string[], RegExp][] = [
       [["layers", model, "--feed", `x=${x}`], /only --dump runs the model, --feed must go/],
+      [["layers", model, "--runtime", "cpu"], /only --dump runs the model, --runtime must go/],
       [["layers", x, "--dump", dump], /onnxruntime runs \.onnx files alone/],
       [[...args, "--feed", `y=${x}`, "--force"], /there is no input y, there are x$/],
       [
@@ -187,6 +188,25 @@ Deno.test("layers of int8 are written with their zero points and scales, and equ
       records.map(({ dtype, out_dtype, verdict }) => [dtype, out_dtype, verdict].join(" ")),
       ["i8  pass", "i8 u8 pass", "i8  pass"],
     );
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("onnxruntime's WebGPU provider runs a model, or says that there is no GPU for it", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const [model, dump] = [`${folder}/branches.onnx`, `${folder}/dump`];
+    await Deno.writeFile(model, onnxModel(BRANCHES));
+    const args = ["layers", model, "--dump", dump, "--runtime", "webgpu"];
+    const { code, stderr } = await wgconvHere(args);
+    if (code === 3) {
+      assert.match(stderr, /onnxruntime's WebGPU provider takes no GPU driver of this machine$/m);
+      return;
+    }
+    assert.equal(code, 0, stderr);
+    const right = await wgconvHere(["verify", "--manifest", `${dump}/manifest.json`]);
+    assert.match(right.stdout, /\n3 of 3 layers of branches.onnx by onnxruntime \S+ webgpu pass/);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
