@@ -86,8 +86,7 @@ Deno.test({
       switch (word) {
         case "FROM": {
           const made = await debian(/debian:(\w+)/.exec(rest)![1]!, root);
-          // Without a mirror there is nothing to test in.
-          if (!made) return;
+          if (!made) return console.log("left out: debootstrap cannot fetch a Debian here");
           break;
         }
         case "ENV": {
