@@ -110,6 +110,8 @@ function parseModel(model: Uint8Array, path: string) {
 /** The names of the two operands of a node that is a layer. */
 function operandsOf({ op, domain, inputs }: OnnxNode): [string, string] | undefined {
   if (!DOMAINS.includes(domain) || !Object.hasOwn(LAYER_OPS, op)) return undefined;
+  // Of one operand, or of three, it is no product.
+  if (op === "Einsum" && inputs.length !== 2) return undefined;
   const [first, second] = LAYER_OPS[op]!.operands;
   return [inputs[first] ?? "", inputs[second] ?? ""];
 }
@@ -158,7 +160,9 @@ function takeNode(
     return `it calls the model's function ${op}`;
   }
   if (!DOMAINS.includes(domain)) return `${op} is of the domain ${domain}`;
-  if (PRODUCTS_INSIDE.includes(op)) return `${op} has products inside, which are not listed`;
+  if (PRODUCTS_INSIDE.includes(op) || (op === "Einsum" && inputs.length > 2)) {
+    return `${op} has products inside, which are not listed`;
+  }
   const names = operandsOf(node);
   if (names === undefined) return undefined;
   const values = names.map((name) => known.get(name));

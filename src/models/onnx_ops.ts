@@ -4,6 +4,7 @@ import { convTransposeProblem } from "../problem/conv_transpose.ts";
 import { gemmProblem, type Transpose } from "../problem/gemm_problem.ts";
 import { InputRangeError } from "../errors.ts";
 import type { Layer } from "./layer.ts";
+import { einsumProblem } from "./onnx_einsum.ts";
 import type { OnnxNode } from "./onnx_format.ts";
 
 /** Where a node's two operands and its bias stand among its inputs. */
@@ -29,11 +30,12 @@ export const LAYER_OPS: Readonly<Record<string, OperandPlaces>> = {
   FusedMatMul: { operands: [0, 1], make: matmul },
   MatMulInteger: { operands: [0, 1], make: matmul },
   QLinearMatMul: { operands: [0, 3], make: matmul },
+  Einsum: { operands: [0, 1], make: einsum },
 };
 
 /** Operators with sums of products of their own, which are no layers here. */
 export const PRODUCTS_INSIDE: readonly string[] = [
-  ...["LSTM", "GRU", "RNN", "Einsum", "DeformConv", "Attention", "MultiHeadAttention"],
+  ...["LSTM", "GRU", "RNN", "DeformConv", "Attention", "MultiHeadAttention"],
   ...["GroupQueryAttention", "QAttention", "MatMulNBits", "QGemm", "DynamicQuantizeMatMul"],
   "MatMulIntegerToFloat",
 ];
@@ -152,6 +154,10 @@ function paddingFor(
     padding: autoPad === "SAME_UPPER" ? [...halves, ...others] : [...others, ...halves],
     outputPadding: more.map((own, axis) => own + Math.max(0, -totals[axis]!)),
   };
+}
+
+function einsum(node: OnnxNode, shapes: OperandShapes): Pick<Layer, "problem" | "ops"> {
+  return { problem: { gemm: einsumProblem(node, shapes) }, ops: [] };
 }
 
 /** numpy.matmul: vectors are a row or a column, axes in front are broadcast. */

@@ -7,6 +7,7 @@ import { type GemmProblem, gemmProblem, gemmShape } from "../problem/gemm_proble
 import { type DType, dtypeBytes } from "../tensor/dtype.ts";
 import { fillTensor } from "../tensor/fill.ts";
 import { elementCount, type Tensor, tensor } from "../tensor/tensor.ts";
+import { einsumMatrices } from "./onnx_einsum.ts";
 import { type ByteLayer, byteNames, byteParts, byteProblem } from "./onnx_bytes.ts";
 import {
   fieldsOf,
@@ -89,6 +90,10 @@ export function partsOf(layer: OnnxLayer): Parts | LeftLayer {
   }
   if (op === "MatMul") {
     return { layer, problem, bias: false, names: { a: first, b: second, result } };
+  }
+  if (op === "Einsum") {
+    const gemm = gemmProblem({ ...problem.gemm, transpose: "nn" });
+    return { layer, problem: { gemm }, bias: false, names: { a: first, b: second, result } };
   }
   if (op !== "Gemm") return { name, why: `${op} is more than sums` };
   const factor = (name: string) => attributes.get(name)?.float ?? 1;
@@ -206,7 +211,7 @@ export async function* runLayers(
         .filter((name) => wanted.has(name));
       const results = session.run(fed, fetching(names), {});
       for (const parts of some) {
-        const { layer: { name }, problem, bias } = parts;
+        const { layer: { name, node }, problem, bias } = parts;
         if ("conv" in problem && byteNames(parts.layer) !== undefined) {
           const raw = Object.fromEntries(
             Object.entries(parts.names)
@@ -216,9 +221,13 @@ export async function* runLayers(
           yield typeof made === "string" ? { name, why: made } : { name, problem, bias, ...made };
           continue;
         }
-        const entries = Object.entries(parts.names).map(([part, name]) =>
-          [part, asPart(problem, part, feeds.get(name) ?? fromRuntime(results[name]!))] as const
-        );
+        const entries = Object.entries(parts.names).map(([part, name]) => {
+          const value = feeds.get(name) ?? fromRuntime(results[name]!);
+          const lying = node.op === "Einsum"
+            ? einsumMatrices(node, part as "a" | "b" | "result", value)
+            : value;
+          return [part, asPart(problem, part, lying)] as const;
+        });
         const open = entries.find(([, value]) => value === undefined);
         yield open === undefined
           ? { name, problem, bias, tensors: Object.fromEntries(entries) as RunLayer["tensors"] }

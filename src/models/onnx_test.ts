@@ -84,7 +84,7 @@ Deno.test("a ConvTranspose is the backward-data convolution of its result", asyn
   assert.deepEqual(await sizes({ strides: [2, 2], output_shape: [16, 16] }), [8, 16, 7, 0]);
 });
 
-Deno.test("Gemm and MatMul are products: transposes, batches that are broadcast, vectors", async () => {
+Deno.test("Gemm, MatMul and Einsum are products: transposes, batches that are broadcast, vectors", async () => {
   const cases: [string, readonly number[], readonly number[], TestNode["attributes"], string][] = [
     ["Gemm", [8, 512], [1000, 512], { transB: 1 }, "8 1000 512 n t"],
     ["Gemm", [512, 8], [512, 1000], { transA: 1 }, "8 1000 512 t n"],
@@ -93,9 +93,27 @@ Deno.test("Gemm and MatMul are products: transposes, batches that are broadcast,
     ["MatMul", [12, 50, 64], [2, 1, 64, 50], {}, "50 50 64 n n x24"],
     ["MatMul", [64], [64, 10], {}, "1 10 64"],
     ["MatMul", [3, 64], [64], {}, "3 1 64"],
+    ["Einsum", [2, 3, 7, 5], [2, 3, 9, 5], { equation: "bhid, bhjd -> bhij" }, "7 9 5 n t x6"],
+    ["Einsum", [7, 2, 5], [5, 2, 4, 3], { equation: "ibd,dbjk->bijk" }, "7 12 5 n n x2"],
+    ["Einsum", [5, 7], [5, 9], { equation: "di,dj" }, "7 9 5 t n"],
   ];
   for (const [op, x, w, attributes, expected] of cases) {
     assert.equal(layerSizes(await one(op, x, w, attributes)), expected);
+  }
+});
+
+Deno.test("an Einsum that is no product of two operands is named", async () => {
+  for (
+    const equation of ["ii,ij->j", "ij,jk->k", "...i,ij->...j", "ij,jk->ikl", "ij,jkl->ik", ""]
+  ) {
+    const node = { op: "Einsum", inputs: ["x", "w"], output: "y", attributes: { equation } };
+    const { layers, left } = await read({
+      nodes: [node],
+      inputs: { x: [4, 4] },
+      weights: { w: [4, 4] },
+    });
+    assert.deepEqual([layers.length, left.length], [0, 1], equation);
+    assert.match(left[0]!.why, /^Cannot multiply: /);
   }
 });
 

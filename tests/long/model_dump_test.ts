@@ -20,8 +20,9 @@ const GRAPH: TestGraph = {
     { op: "MatMul", inputs: ["s", "st"], output: "m" },
     { op: "Flatten", inputs: ["g"], output: "n", attributes: { axis: 2 } },
     { op: "Gemm", inputs: ["n", "h", "c"], output: "o", attributes: { transB: 1 } },
+    { op: "Einsum", inputs: ["s", "m"], output: "e", attributes: { equation: "bcx,bcd->dbx" } },
   ],
-  outputs: ["m", "o", "t2"],
+  outputs: ["m", "o", "t2", "e"],
 };
 const graph: TestGraph = {
   ...GRAPH,
@@ -38,20 +39,21 @@ Deno.test("a runtime's layers are written and pass; one that is wrong is named, 
     const written = await wgconvHere(args);
     assert.deepEqual([written.code, written.stdout.split(";")[0]], [
       0,
-      `${dump}/manifest.json: 6 of 6 layers`,
+      `${dump}/manifest.json: 7 of 7 layers`,
     ]);
     assert.match((await wgconvHere(args)).stderr, /Cannot write into .*dump: it has /);
     assert.deepEqual(await readNpy(`${dump}/001_a.npz:input`), await readNpy(x));
     const verify = () => wgconvHere(["verify", "--manifest", `${dump}/manifest.json`]);
     const right = await verify();
     assert.equal(right.code, 0, right.stdout + right.stderr);
-    assert.match(right.stdout, /^pass: layer 1 of 6, a: f32/);
-    assert.match(right.stdout, /\n6 of 6 layers of net\.onnx by onnxruntime \S+ cpu pass\n$/);
+    assert.match(right.stdout, /^pass: layer 1 of 7, a: f32/);
+    assert.match(right.stdout, /\n7 of 7 layers of net\.onnx by onnxruntime \S+ cpu pass\n$/);
     const own = await wgconvHere(["conv", "--manifest", `${dump}/manifest.json`, "--json"]);
     assert.equal(own.code, 0, own.stderr);
     const records = own.stdout.trim().split("\n").map((line) => JSON.parse(line));
     assert.deepEqual(records.map(({ op, verdict }) => [op, verdict].join(" ")), [
-      ...["fwd pass", "fwd pass", "bwd-data pass", "bwd-data pass", "gemm pass", "gemm pass"],
+      ...["fwd pass", "fwd pass", "bwd-data pass", "bwd-data pass"],
+      ...["gemm pass", "gemm pass", "gemm pass"],
     ]);
     const wrong = `${dump}/002_deep-groups.npz:result`;
     const result = await readNpy(wrong);
@@ -59,8 +61,8 @@ Deno.test("a runtime's layers are written and pass; one that is wrong is named, 
     await writeNpy(wrong, result);
     const found = await verify();
     assert.equal(found.code, 1);
-    assert.match(found.stdout, /\nfail: layer 2 of 6, deep\/groups: /);
-    assert.match(found.stdout, /\n5 of 6 layers of net\.onnx /);
+    assert.match(found.stdout, /\nfail: layer 2 of 7, deep\/groups: /);
+    assert.match(found.stdout, /\n6 of 7 layers of net\.onnx /);
     const cases: [string[], RegExp][] = [
       [["layers", model, "--feed", `x=${x}`], /only --dump runs the model, --feed must go/],
       [["layers", model, "--runtime", "cpu"], /only --dump runs the model, --runtime must go/],
