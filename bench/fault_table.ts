@@ -163,60 +163,79 @@ async function declaredTable(count: number): Promise<string[][]> {
   return [["arithmetic", "declared as", ...ops], ...rows];
 }
 
-const problems = Number(Deno.args[0] ?? 25);
-const ranges = parseRanges("bias=0:1");
-const cases = Array.from({ length: problems }, (_, index) => {
-  const random = randomStream(index + 1);
-  const asked = randomConv(random, ranges, {
-    op: OPS[index % OPS.length]!,
-    layout: index % 2 === 0 ? "nchw" : "nhwc",
-    activation: index % 3 === 0 ? "relu" : "none",
-  });
-  return DATA.map((data): FuzzCase => ({ asked, dtype: "f32", data, special: [], seed: index }));
-}).flat();
+/** Random problems on each kind of data, their right results, and what tells these from wrong ones. */
+async function drawn(words: string) {
+  const cases = Array.from({ length: problems }, (_, index) => {
+    const asked = randomConv(randomStream(index + 1), parseRanges(words), {
+      op: OPS[index % OPS.length]!,
+      layout: index % 2 === 0 ? "nchw" : "nhwc",
+      activation: index % 3 === 0 ? "relu" : "none",
+    });
+    return DATA.map((data): FuzzCase => ({ asked, dtype: "f32", data, special: [], seed: index }));
+  }).flat();
+  const right = await resultsOf(cases, []);
+  return { right, prepared: await Promise.all(cases.map((one, i) => prepare(one, right[i]!))) };
+}
 
-const right = await resultsOf(cases, []);
-const prepared = await Promise.all(cases.map((one, i) => prepare(one, right[i]!)));
-const names = new TextDecoder().decode(
-  (await new Deno.Command("python3", {
-    args: ["-c", "from faults import FAULTS; print(*FAULTS, sep='\\n')"],
-    cwd: WORKERS,
-  }).output()).stdout,
-).trim().split("\n");
-
-const checks = ["wgconv verify", ...Object.keys(USUAL)];
-const rows: string[][] = [];
-const totals = checks.map(() => [0, 0] as [number, number]);
-for (const [at, name] of [undefined, ...names].entries()) {
-  const results = at === 0 ? right : await resultsOf(cases, ["--fault", name!]);
-  const found = checks.map(() => 0);
-  let count = 0;
-  let said = "";
-  for (const [i, { subject, operands, reference, errors }] of prepared.entries()) {
+/** What the checks find of results, those of a fault where it moves them, and what the first one's diagnosis says. */
+async function judged(
+  { right, prepared }: Awaited<ReturnType<typeof drawn>>,
+  results: readonly (Result | undefined)[],
+  fault?: string,
+) {
+  const found = CHECKS.map(() => 0);
+  let [count, said] = [0, ""];
+  for (const [i, { one, subject, operands, reference, errors }] of prepared.entries()) {
     const got = results[i];
     if (got === undefined) continue;
     const moved = got.some((value, j) => !(Math.abs(value - right[i]![j]!) <= errors[j]!));
-    if (at > 0 && !moved) continue;
+    if (fault !== undefined && !moved) continue;
     count++;
-    const verified = await verifySubject(subject, operands, got, { arithmetic: "f32" });
+    const asked = { arithmetic: "f32", seed: 1 };
+    const verified = await verifySubject(subject, operands, got, asked);
     const refused = [
       verified.verdict === "fail",
       ...Object.values(USUAL).map((accepts) => !accepts(got, reference)),
     ];
-    refused.forEach((one, j) => found[j]! += Number(one));
-    if (at > 0 && !refused[0]) console.error(`missed: ${name}`, cases[i], verified.accuracy);
-    if (at > 0 && said === "" && refused[0]) {
-      const asked = { arithmetic: "f32", seed: 1 };
-      said = diagnosisText(
-        await diagnose({ subject, operands, result: got, verified, results: undefined, ...asked }),
-      );
+    refused.forEach((wrong, j) => found[j]! += Number(wrong));
+    if (fault === undefined) continue;
+    if (!refused[0]) console.error(`missed: ${fault}`, one, verified.accuracy);
+    else if (said === "") {
+      const failed = { subject, operands, result: got, verified, results: undefined, ...asked };
+      said = diagnosisText(await diagnose(failed)).split("; ").at(-1)!;
     }
   }
-  const shares = found.map((one) => `${one} of ${count}`);
-  rows.push([name ?? "none: false alarms", ...shares, said.split("; ").at(-1)!]);
-  console.error(rows.at(-1)!.join(" | "));
-  if (at > 0) totals.forEach((total, j) => (total[0] += found[j]!, total[1] += count));
+  return { found, count, said };
 }
-rows.push(["all faults", ...totals.map(([one, all]) => `${(100 * one / all).toFixed(1)} %`), ""]);
-console.log(markdownTable([["fault", ...checks, "diagnosis"], ...rows]));
+
+const problems = Number(Deno.args[0] ?? 25);
+const CHECKS = ["wgconv verify", ...Object.keys(USUAL)];
+const rows: string[][] = [];
+const addRow = (name: string, { found, count, said }: Awaited<ReturnType<typeof judged>>) => {
+  rows.push([name, ...found.map((one) => `${one} of ${count}`), said]);
+  console.error(rows.at(-1)!.join(" | "));
+};
+
+const short = await drawn("bias=0:1");
+addRow("none", await judged(short, short.right));
+const long = await drawn("bias=0:1 channels=128:512 groups=1 axes=2 filter=3 size=6:12 batch=1");
+addRow("none, long sums", await judged(long, long.right));
+const { stdout } = await new Deno.Command("python3", {
+  args: ["-c", "from faults import FAULTS; print(*FAULTS, sep='\\n')"],
+  cwd: WORKERS,
+}).output();
+const total = CHECKS.map(() => 0);
+let all = 0;
+for (const fault of new TextDecoder().decode(stdout).trim().split("\n")) {
+  const one = await judged(
+    short,
+    await resultsOf(short.prepared.map(({ one }) => one), ["--fault", fault]),
+    fault,
+  );
+  addRow(fault, one);
+  one.found.forEach((count, j) => total[j]! += count);
+  all += one.count;
+}
+rows.push(["all faults", ...total.map((count) => `${(100 * count / all).toFixed(1)} %`), ""]);
+console.log(markdownTable([["fault", ...CHECKS, "diagnosis"], ...rows]));
 console.log(`\n${markdownTable(await declaredTable(4 * problems))}`);

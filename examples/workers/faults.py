@@ -70,13 +70,6 @@ def middle(w, p):
     return w
 
 
-def moved(x, axis):
-    """One place further on, with zeros in front."""
-    x = np.roll(x, 1, axis)
-    x[(slice(None),) * axis + (0,)] = 0
-    return x
-
-
 def first_group(x, p):
     """Channels of the first group for all groups."""
     each = x.shape[1] // p.groups
@@ -210,8 +203,14 @@ FAULTS = {
     ),
     "last channel left out": of_operand("input", drop_channels(lambda c: c - 1)),
     "channels behind a multiple of 4": of_operand("input", drop_channels(lambda c: c // 4 * 4)),
-    "images one row off": of_operand("input", lambda x, p: moved(x, 2)),
-    "images one column off": of_operand("input", lambda x, p: moved(x, x.ndim - 1)),
+    "padding one off": of_problem(
+        padding_begin=lambda p: [pad + 1 for pad in p.padding_begin],
+        padding_end=lambda p: [pad - 1 for pad in p.padding_end],
+    ),
+    "padding one off along columns": of_problem(
+        padding_begin=lambda p: [*p.padding_begin[:-1], p.padding_begin[-1] + 1],
+        padding_end=lambda p: [*p.padding_end[:-1], p.padding_end[-1] - 1],
+    ),
     "images in another order": of_operand("input", lambda x, p: x[::-1]),
     "negative inputs clipped": of_operand("input", lambda x, p: np.maximum(x, 0)),
     "borders repeated": padded_with("edge"),

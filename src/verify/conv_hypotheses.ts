@@ -73,10 +73,11 @@ export function axisNames({ problem: { op, filterSize } }: Pick<ConvCase, "probl
 
 type Named = readonly (readonly [name: string, variant: ConvVariant])[];
 
-function epilogueVariants({ problem: { op }, bias, activation }: ConvCase): Named {
+function epilogueVariants({ problem: { op }, geometry, bias, activation }: ConvCase): Named {
   const acts = activation !== "none";
   return [
     ...(bias === undefined ? [] : [
+      ["the bias alone", { geometry: { ...geometry, inChannels: 0 } }],
       ["the bias missing", { biases: 0 }],
       ["the bias added twice", { biases: 2 }],
     ] as const),

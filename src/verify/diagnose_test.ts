@@ -98,6 +98,7 @@ const FAULTS: readonly (readonly [right: Loops, wrong: Loops, name: RegExp])[] =
   [{}, { padding: [1, 0] }, /one less in front and one more behind, along columns/],
   [{}, { padding: [2, 2] }, /one more in front and one less behind$/],
   [{ biases: 1 }, { biases: 0 }, /^the bias missing/],
+  [{ biases: 1 }, { channels: 0 }, /^the bias alone/],
   [{ biases: 1 }, { biases: 2 }, /^the bias added twice/],
   [{ relu: true }, { relu: false }, /^no relu/],
   [{ groups: 2 }, { groups: 2, firstGroup: true }, /^the first group's input/],
