@@ -21,6 +21,8 @@ export interface TestGraph {
   readonly inputs: Readonly<Record<string, readonly (number | string)[]>>;
   /** Constants: random ones of f32, any bytes else. */
   readonly weights: Readonly<Record<string, readonly number[]>>;
+  /** Bytes of constants that are not random. */
+  readonly data?: Readonly<Record<string, Uint8Array>>;
   /** Constants of i64. */
   readonly indices?: Readonly<Record<string, readonly number[]>>;
   /** Constants of one truth value. */
@@ -80,6 +82,8 @@ function writeGraph(writer: BinaryWriter, graph: TestGraph): void {
           text(writer, 2, "weights.bin");
         });
         int(writer, 14, 1);
+      } else if (graph.data?.[name] !== undefined) {
+        writer.tag(9, WireType.LengthDelimited).bytes(graph.data[name]);
       } else {
         const { buffer } = fillTensor("f32", [Math.ceil(bytes / 4)], "normal", 1).data;
         writer.tag(9, WireType.LengthDelimited).bytes(new Uint8Array(buffer, 0, bytes));

@@ -1,0 +1,44 @@
+import type { HostData, HostOperands, Subject } from "../../../src/run/subject.ts";
+
+/** A module of a library, whose types are not fetched. */
+// deno-lint-ignore no-explicit-any
+export type Library = any;
+
+/** A library that computes with WebGPU. */
+export interface Peer {
+  readonly version: string;
+  /** Brings operands to the device and compiles. */
+  prepare(one: Case): Promise<Prepared> | Prepared;
+  /** Submits what calls have left unsubmitted. */
+  flush?(): void;
+  /** Waits for all calls, of a peer whose queue is out of reach. */
+  finish?(): Promise<unknown>;
+}
+
+/** A case that is ready to be called again and again; its result is as the subject's lies in memory. */
+interface Prepared {
+  call(): unknown;
+  result(): Promise<HostData>;
+  dispose(): unknown;
+}
+
+export type Case = ReturnType<typeof caseOf>;
+
+/** The convolution or product of a subject, and its operands in its order. */
+export function caseOf({ asked, traits, operands, result }: Subject, data: HostOperands) {
+  const conv = "conv" in asked ? asked.conv : undefined;
+  if (conv?.problem.paddingEnd.some((pad) => pad < 0)) unsupported("negative padding");
+  return {
+    gemm: "gemm" in asked ? asked.gemm : undefined,
+    conv: conv?.problem,
+    layout: conv?.layout,
+    half: traits.dtype === "f16",
+    operands: operands.map(({ role, shape }) => ({ role, shape, data: data[role as "a"]! })),
+    shape: result.shape,
+  };
+}
+
+/** Ends a case that a library has no operation for. */
+export function unsupported(why: string): never {
+  throw Object.assign(new Error(why), { name: "Unsupported" });
+}

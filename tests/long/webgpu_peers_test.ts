@@ -1,0 +1,83 @@
+/** `bench/peers/webgpu`: libraries that compute with WebGPU, on the CPU's driver. */
+import assert from "#assert";
+import type { ReadCase } from "../../src/report/record_schema.ts";
+import { parseRecords } from "../../src/report/read_records.ts";
+import { ROOT, run, temporaryDirectory } from "../cli.ts";
+import { wgconvHere } from "../support/in_process.ts";
+
+/** Chromium's driver for the CPU, of which Dawn takes devices. */
+const SWIFTSHADER = "/usr/lib/chromium/vk_swiftshader_icd.json";
+
+const CONVS = 'mb1ic4ih5iw7oc4kh3ph1n"own" g4mb1ic4ih6oc4kh3ph1 mb1ic4iw9oc3kw3pw1\n';
+const PRODUCTS = "8 12 16\n9 8 7 t n\n";
+
+/** Operations that each library has, of three convolutions. */
+const OPERATIONS = {
+  "tfjs": ["fwd", "bwd-data", "bwd-filter"],
+  "jax-js": ["fwd", "bwd-data", "bwd-filter"],
+  "onnxruntime-web": ["fwd", "bwd-data"],
+  "onnxruntime-node": ["fwd", "bwd-data"],
+  "wgconv": ["fwd", "bwd-data", "bwd-filter"],
+};
+
+/** Makes the bundles; what is said where npm cannot be reached. */
+async function bundle(): Promise<string | undefined> {
+  const { code, stderr } = await run(Deno.execPath(), ["run", "-A", "tasks/peers.ts"], {
+    cwd: ROOT,
+  });
+  if (code === 0) return undefined;
+  assert.match(stderr, /npm|network|dns|connect/i);
+  return stderr.trim().split("\n").at(-1);
+}
+
+Deno.test("libraries that compute with WebGPU are timed, checked, compared and reported", async (t) => {
+  const missing = await bundle();
+  if (missing !== undefined) return console.log(`left out: ${missing}`);
+  using temporary = temporaryDirectory();
+  const at = (name: string) => `${temporary.path}/${name}`;
+  await Deno.writeTextFile(at("convs.txt"), CONVS);
+  await Deno.writeTextFile(at("products.txt"), PRODUCTS);
+  const peer = async (
+    name: string,
+    suite: string,
+    ...options: string[]
+  ): Promise<readonly ReadCase[]> => {
+    const node = name === "onnxruntime-node";
+    const env = node ? { VK_DRIVER_FILES: SWIFTSHADER } : {};
+    const asked = ["run", "-A", `${ROOT}dist/peers/peers.js`, name, at(suite), "--runs", "2"];
+    const { code, stdout, stderr } = await run(Deno.execPath(), [...asked, ...options], { env });
+    assert.equal(code, 0, stderr);
+    const { environments, cases } = parseRecords(stdout, name);
+    assert.equal(environments[0]!.program, name);
+    for (const { provider, time_ms, verdict, message } of cases) {
+      assert.deepEqual([provider, verdict, time_ms?.samples.length], [name, "pass", 2], message);
+    }
+    await Deno.writeTextFile(at(`${name}.jsonl`), stdout);
+    return cases;
+  };
+  for (const [name, operations] of Object.entries(OPERATIONS)) {
+    await t.step(name, async () => {
+      if (name === "onnxruntime-node" && !await exists(SWIFTSHADER)) {
+        return console.log("left out: there is no driver that its Dawn takes");
+      }
+      const layout = name === "jax-js" ? "nchw" : "nhwc";
+      const products = await peer(name, "products.txt", "--op", "gemm");
+      assert.deepEqual(products.map(({ problem }) => problem), ["8 12 16", "9 8 7 t n"]);
+      const cases = await peer(name, "convs.txt", "--layout", layout);
+      assert.deepEqual(cases.map(({ op }) => op), [...operations, ...operations, ...operations]);
+      if (name === "tfjs" || name === "onnxruntime-node") return;
+      const halves = await peer(name, "products.txt", "--op", "gemm", "--dtype", "f16");
+      assert.deepEqual(halves.map(({ dtype }) => dtype), ["f16", "f16"]);
+    });
+  }
+  const files = [at("jax-js.jsonl"), at("wgconv.jsonl")];
+  const compared = await wgconvHere(["compare", ...files, "--json"]);
+  assert.equal(JSON.parse(compared.stdout).cases.length, 2, compared.stdout);
+  const page = await wgconvHere(["report", ...files, "--format", "html"]);
+  assert.equal(page.code, 0, page.stderr);
+  assert.match(page.stdout, /jax-js/);
+});
+
+async function exists(path: string): Promise<boolean> {
+  return await Deno.stat(path).then(() => true, () => false);
+}
