@@ -203,8 +203,8 @@ export const KNOWN_GPUS: readonly KnownGpu[] = [
   gpu("mali-g78", "Arm Mali-G78", /Mali G78/i, VALHALL, [14, 1.5, 0.051, 2]),
 ];
 
-/** H100 and H200, whose figures are measured. */
-const MEASURED = /\bG?H[12]00\b/i;
+/** H100 and H200, whose figures are measured: Hopper to browsers, which say no names. */
+const MEASURED = /\bG?H[12]00\b|\bhopper\b/i;
 
 /** Whether a GPU's figures are measured ones without a calibration. */
 export function isMeasured(adapter: string): boolean {
@@ -267,6 +267,9 @@ function careful(gpus: readonly KnownGpu[]): KnownGpu {
 /** Published FP32 rate and bandwidth of an H200, which its measured rates are shares of. */
 const H200_PEAK = { teraflops: 67, terabytes: 4.8 };
 
+/** Results of a thread below which f32 in halves spills: beside sums it holds two matrices of each operand. */
+const HALVES_RESULTS = 32;
+
 /** The model of a GPU by its published figures. */
 export function publishedModel(
   gpu: KnownGpu,
@@ -284,6 +287,7 @@ export function publishedModel(
     registers,
     sharedBytes,
     rates: scaledRates(H200.rates, computing, moving),
+    shares: threadResults < HALVES_RESULTS ? { ...H200.shares, f16x3: 0 } : H200.shares,
     // In multiply-adds of the whole device, or of a tile's steps: as much longer as these are faster than memory.
     costs: {
       element: costs.element * computing / moving,

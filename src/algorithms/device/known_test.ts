@@ -33,7 +33,13 @@ Deno.test("gpuModel() knows a GPU by what wgpu, Dawn and Mesa call it", () => {
 
 Deno.test("gpuModel() has an H200's figures for an H100 and an H200 alone", () => {
   for (
-    const adapter of ["NVIDIA H200", "NVIDIA H100 80GB HBM3", "nvidia-h200", "NVIDIA GH200 480GB"]
+    const adapter of [
+      "NVIDIA H200",
+      "NVIDIA H100 80GB HBM3",
+      "nvidia-h200",
+      "NVIDIA GH200 480GB",
+      "nvidia hopper",
+    ]
   ) {
     assert.equal(gpuModel(adapter), H200, adapter);
   }

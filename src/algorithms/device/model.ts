@@ -289,12 +289,11 @@ export function policyDevice(device: DeviceModel, policy: TilePolicy): DeviceMod
   return { ...device, warps: { ...warps, ...met } };
 }
 
-/** Whether a thread's registers hold the results of a policy. */
-export function holdsResults(
-  { threadResults }: DeviceModel,
-  { threadRows, threadColumns }: TilePolicy,
-): boolean {
-  return threadRows * threadColumns <= threadResults;
+/** Whether a thread's registers hold a policy's results. Thin policies without matrix units load more values for a step: then those count. */
+export function holdsResults({ threadResults }: DeviceModel, policy: TilePolicy): boolean {
+  const { rows, columns, depth, threadRows, threadColumns, matrix } = policy;
+  const loads = matrix === undefined ? (rows + columns) * depth / policyThreads(policy) : 0;
+  return Math.max(threadRows * threadColumns, loads) <= threadResults;
 }
 
 /** Whether `auto` weighs a policy: none whose threads hold too many results. */

@@ -78,8 +78,8 @@ function winrsTime(request: PlanRequest): Planned<number> {
   return 1e3 * configuration.predictedMs + rounding;
 }
 
-/** Results of a thread of the smallest tiles whose rates are measured. */
-const LEAST_RESULTS = 64;
+/** Results of a thread of the tiles whose rates are measured. */
+const LEAST_RESULTS = 128;
 
 /** WinRS as `auto` weighs it: the pair that it would take within the error that is allowed, and one in f16. */
 export function winrsCandidates(request: PlanRequest, allowed: number): Candidate[] {
@@ -95,7 +95,7 @@ export function winrsCandidates(request: PlanRequest, allowed: number): Candidat
   if (isStrided(problem, widthAxis) || kernels.length === 1) return [pointless(algorithm)];
   if (isSoftware(request)) return [slowToCompile(algorithm)];
   if (deviceOf(request).threadResults < LEAST_RESULTS) {
-    const reason = `it is worth little with less than ${LEAST_RESULTS} results a thread`;
+    const reason = `its speed with less than ${LEAST_RESULTS} results a thread was not measured`;
     return [{ algorithm, amplification: 1, reason }];
   }
   return [within(), ...half()];
