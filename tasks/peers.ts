@@ -3,43 +3,41 @@
  * machine without a network needs beside Deno.
  */
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { fetchPackage } from "../src/npm_package.ts";
 
 const TO = "dist/peers";
+/** What is bundled of npm. */
+const LIBRARIES = {
+  "tfjs": `import "npm:@tensorflow/tfjs-backend-webgpu@4.22.0";
+export * from "npm:@tensorflow/tfjs-core@4.22.0";`,
+  "jax-js": 'export * from "npm:@jax-js/jax@0.1.25";',
+};
+const ONNXRUNTIME = "1.30.0";
 const WASM = "ort-wasm-simd-threaded.asyncify";
-const NODE = "node_modules/onnxruntime-node";
-const NATIVE = "bin/napi-v6/linux/x64";
-/** Parts of packages, and where they go. */
-const FILES = [
-  ...["ort.webgpu.min.mjs", `${WASM}.mjs`, `${WASM}.wasm`].map((file) =>
-    ["onnxruntime-web", `dist/${file}`, file] as const
-  ),
-  ...["package.json", "dist", NATIVE].map((part) =>
-    ["onnxruntime-node", part, `${NODE}/${part}`] as const
-  ),
-  ["onnxruntime-common", "", "node_modules/onnxruntime-common"],
-] as const;
-const ENTRIES = {
-  "tfjs.js":
-    'import "npm:@tensorflow/tfjs-backend-webgpu@4.22.0"; export * from "npm:@tensorflow/tfjs-core@4.22.0";',
-  "jax-js.js": 'export * from "npm:@jax-js/jax@0.1.25";',
+/** Files and folders of packages that are copied: to where they are found, or into the package's folder. */
+const COPIED = {
+  "onnxruntime-web": ["ort.webgpu.min.mjs", `${WASM}.mjs`, `${WASM}.wasm`],
+  "onnxruntime-node": ["package.json", "dist", "bin/napi-v6/linux/x64"],
+  "onnxruntime-common": ["package.json", "dist/cjs"],
 };
 
 async function bundle(from: string, file: string, ...options: string[]): Promise<void> {
-  const args = ["bundle", "-q", "--minify", ...options, "--output", join(TO, file), from];
+  const args = ["bundle", "-q", "--minify", ...options, "--output", `${TO}/${file}`, from];
   const { code } = await new Deno.Command(Deno.execPath(), { args }).spawn().status;
   if (code !== 0) throw new Error(`Cannot bundle ${from}`);
 }
 
 mkdirSync(TO, { recursive: true });
-for (const [file, text] of Object.entries(ENTRIES)) {
-  writeFileSync(join(TO, `of-${file}`), text);
-  await bundle(join(TO, `of-${file}`), file, "--no-config", "--no-lock");
+for (const [name, text] of Object.entries(LIBRARIES)) {
+  writeFileSync(`${TO}/entry-${name}.js`, text);
+  await bundle(`${TO}/entry-${name}.js`, `${name}.js`, "--no-config", "--no-lock");
 }
 await bundle("bench/peers/webgpu/peers.ts", "peers.js");
-for (const [name, from, to] of FILES) {
+for (const [name, files] of Object.entries(COPIED)) {
   const said = { doing: `Cannot bundle ${name}`, how: "run it with -A", offline: "npm is needed" };
-  const folder = await fetchPackage({ name, version: "1.30.0", ...said });
-  cpSync(join(folder, from), join(TO, to), { recursive: true });
+  const folder = await fetchPackage({ name, version: ONNXRUNTIME, ...said });
+  for (const file of files) {
+    const [from, to] = name === "onnxruntime-web" ? ["dist/", ""] : ["", `node_modules/${name}/`];
+    cpSync(`${folder}/${from}${file}`, `${TO}/${to}${file}`, { recursive: true });
+  }
 }

@@ -21,6 +21,7 @@ export function lend(gpu: GPU): void {
       // TensorFlow.js has a list within its list.
       const features = [...descriptor.requiredFeatures ?? [], "timestamp-query" as const].flat();
       device = await requestDevice({ ...descriptor, requiredFeatures: [...new Set(features)] });
+      querySet = device.createQuerySet({ type: "timestamp", count: QUERIES });
       observe();
       return device;
     };
@@ -30,7 +31,6 @@ export function lend(gpu: GPU): void {
 }
 
 function observe(): void {
-  querySet = device.createQuerySet({ type: "timestamp", count: QUERIES });
   device.addEventListener("uncapturederror", (event) => {
     faults.push((event as GPUUncapturedErrorEvent).error.message);
   });
@@ -54,14 +54,16 @@ function observe(): void {
   };
 }
 
-/** Milliseconds of calls by the wall, from an idle queue to an idle queue. */
+/** Nanoseconds of calls by the wall, from an idle queue to an idle queue, less a wait for nothing. */
 export async function timeByWall({ finish }: Peer, call: () => unknown, count: number) {
   const idle = finish ?? (() => device.queue.onSubmittedWorkDone());
   await idle();
   const start = performance.now();
+  await idle();
+  const begin = performance.now();
   for (let i = 0; i < count; i++) await call();
   await idle();
-  const all = performance.now() - start;
+  const all = 1e6 * Math.max(0, performance.now() - begin - (begin - start));
   return { all, passes: all };
 }
 
@@ -92,6 +94,8 @@ export async function timeByGpu({ flush }: Peer, call: () => unknown, count: num
   [resolved, staging].forEach((buffer) => buffer.destroy());
   const [all, ...passes] = [...ticks.keys()].filter((at) => at % 2 === 0)
     .map((at) => Number(ticks[at + 1]! - ticks[at]!));
-  const sum = passes.reduce((sum, ticks) => sum + ticks, 0);
-  return { all: all!, passes: taken > QUERIES ? all! : Math.min(all!, sum) };
+  // Of more passes than there are queries the first ones stand for all.
+  const scale = (taken - 2) / (2 * passes.length);
+  const sum = scale * passes.reduce((sum, ticks) => sum + ticks, 0);
+  return { all: all!, passes: Math.min(all!, sum) };
 }

@@ -6,8 +6,8 @@ export type Library = any;
 
 /** A library that computes with WebGPU. */
 export interface Peer {
-  readonly version: string;
-  /** Brings operands to the device and compiles. */
+  readonly version?: string;
+  /** Brings operands to the device and compiles; a result is as the subject's lies in memory. */
   prepare(one: Case): Promise<Prepared> | Prepared;
   /** Submits what calls have left unsubmitted. */
   flush?(): void;
@@ -15,26 +15,17 @@ export interface Peer {
   finish?(): Promise<unknown>;
 }
 
-/** A case that is ready to be called again and again; its result is as the subject's lies in memory. */
-interface Prepared {
-  call(): unknown;
-  result(): Promise<HostData>;
-  dispose(): unknown;
-}
-
+type Prepared = { call(): unknown; result(): Promise<HostData>; dispose(): unknown };
 export type Case = ReturnType<typeof caseOf>;
 
 /** The convolution or product of a subject, and its operands in its order. */
 export function caseOf({ asked, traits, operands, result }: Subject, data: HostOperands) {
-  const conv = "conv" in asked ? asked.conv : undefined;
-  if (conv?.problem.paddingEnd.some((pad) => pad < 0)) unsupported("negative padding");
+  const { problem: conv, layout } = "conv" in asked ? asked.conv : {};
+  if (conv?.paddingEnd.some((pad) => pad < 0)) unsupported("negative padding");
   return {
-    gemm: "gemm" in asked ? asked.gemm : undefined,
-    conv: conv?.problem,
-    layout: conv?.layout,
+    ...{ conv, gemm: "gemm" in asked ? asked.gemm : undefined, layout, shape: result.shape },
     half: traits.dtype === "f16",
     operands: operands.map(({ role, shape }) => ({ role, shape, data: data[role as "a"]! })),
-    shape: result.shape,
   };
 }
 

@@ -5,10 +5,9 @@
  *   deno run -A dist/peers/peers.js tfjs resnet3x3 > tfjs.jsonl
  *   deno run -A dist/peers/peers.js jax-js gemm --op gemm --dtype f16 > products.jsonl
  *
- * tfjs computes in nhwc and f32, jax-js in nchw, onnxruntime-web and onnxruntime-node no gradients of filters: what a library has no
- * operation for is left out, and said on stderr. Times are of compute passes, by the GPU; a record's message has what lies between
- * them, too. The queue of onnxruntime-node is out of reach: it is timed by the wall, and so is wgconv here, which submits each call
- * as the others do. Exits with 1 where no case was timed.
+ * Libraries: tfjs, jax-js (nchw), onnxruntime-web, onnxruntime-node, and wgconv, a submission a call. What one has no operation for
+ * is left out, and said on stderr. Times are of compute passes; a record's message has them with what lies between the passes. Those
+ * of onnxruntime-node and wgconv are the wall's. Exits with 1 where no case was timed.
  */
 import { createRequire } from "node:module";
 import { parseArgs } from "node:util";
@@ -18,6 +17,7 @@ import { nsPerTick } from "../../../src/gpu/calibrate.ts";
 import { loadProvider } from "../../../src/gpu/load_provider.ts";
 import { openOn } from "../../../src/gpu/open.ts";
 import { BACKENDS } from "../../../src/gpu/provider.ts";
+import { gpuTensor, prepareConvolution, prepareProduct } from "../../../src/layers/mod.ts";
 import { OPERATIONS } from "../../../src/problem/conv_problem.ts";
 import { environmentRecord } from "../../../src/report/environment.ts";
 import { median } from "../../../src/report/stats.ts";
@@ -27,13 +27,11 @@ import { convSubject } from "../../../src/run/conv_subject.ts";
 import { gemmSubject } from "../../../src/run/gemm_subject.ts";
 import { fillOperands } from "../../../src/run/operands.ts";
 import type { Subject } from "../../../src/run/subject.ts";
-import { timeRecord } from "../../../src/run/timing.ts";
-import { VERSION } from "../../../src/version.ts";
+import { timeRivals } from "../../../src/run/timing.ts";
 import { faults, lend, timeByGpu, timeByWall } from "./clock.ts";
 import { jaxJs } from "./jax.ts";
 import { onnxruntime } from "./onnxruntime.ts";
-import { ours } from "./ours.ts";
-import { caseOf } from "./peer.ts";
+import { type Case, caseOf, type Library, type Peer } from "./peer.ts";
 import { tfjs } from "./tfjs.ts";
 
 const text = (value: string) => ({ type: "string", default: value } as const);
@@ -44,22 +42,38 @@ const { values, positionals: [asked = "", ...suites] } = parseArgs({
     ...{ runs: text("15"), backend: text("wgpu") },
   },
 });
-const made = { fill: "normal", seed: 1 } as const;
+const made = { fill: "uniform11", seed: 1 } as const;
 const provider = await loadProvider(oneOf(BACKENDS)(values.backend));
 lend(provider.gpu);
 const own = await openOn(provider, { optionalFeatures: ["shader-f16"] });
-const tickMs = await nsPerTick(own) / 1e6;
+const { adapter, driver = "" } = own.info;
 const load = (file: string) => import(new URL(file, import.meta.url).href);
 const PEERS = {
   "tfjs": async () => tfjs(await load("tfjs.js")),
   "jax-js": async () => jaxJs(await load("jax-js.js")),
   "onnxruntime-web": async () => onnxruntime(await load("ort.webgpu.min.mjs")),
   "onnxruntime-node": () => onnxruntime(createRequire(import.meta.url)("onnxruntime-node")),
-  "wgconv": () => ours(own, VERSION),
+  "wgconv": (): Peer => ({ prepare: prepareOurs }),
 };
 const name = oneOf(Object.keys(PEERS) as (keyof typeof PEERS)[])(asked);
-const peer = await PEERS[name]();
+const peer: Peer = await PEERS[name]();
 const wall = name === "onnxruntime-node" || name === "wgconv";
+const [clock, tick] = wall ? [timeByWall, 1] : [timeByGpu, await nsPerTick(own)];
+
+/** Prepares a case of wgconv itself. */
+async function prepareOurs({ conv, gemm, layout = "nhwc", half, operands }: Case) {
+  const dtype = half ? "f16" : "f32";
+  const layer: Library = gemm
+    ? await prepareProduct(own, gemm, { dtype })
+    : await prepareConvolution(own, conv!, { dtype, layout, filterLayout: "kcrs" });
+  const bound: Library = { [layer.result]: gpuTensor(own, layer.tensors[layer.result]) };
+  for (const { role, data } of operands) {
+    bound[role] = gpuTensor(own, layer.tensors[role], data as Library);
+  }
+  const call = () => layer.run(bound);
+  const dispose = () => [layer, ...Object.values(bound)].forEach((one) => one[Symbol.dispose]());
+  return { call, dispose, result: () => (call(), bound[layer.result].read()) };
+}
 
 function subjects(): Subject[] {
   const dtype = oneOf(["f32", "f16"])(values.dtype);
@@ -76,35 +90,28 @@ function subjects(): Subject[] {
   );
 }
 
-/** Samples of calls that fill 5 ms of a warm device, or 100 ms of the wall's clock. */
-async function samplesOf(call: () => unknown, warmUpMs: number) {
-  let repeats = 4;
-  const run = async () => {
-    const took = await (wall ? timeByWall : timeByGpu)(peer, call, repeats);
-    const each = (wall ? 1 : tickMs) / repeats;
-    return { all: took.all * each, passes: Math.max(1e-6, took.passes * each) };
+/** Times a case by the protocol of `wgconv bench`; by the wall calls fill 100 ms. */
+async function timeOf(call: () => unknown) {
+  const all: number[] = [];
+  const run = async ({ samples = 1, repeats = 1 }) => {
+    const samplesNs: number[] = [];
+    while (samplesNs.length < samples) {
+      const took = await clock(peer, call, repeats);
+      samplesNs.push(Math.max(1, took.passes * tick / repeats));
+      all.push(took.all * tick / repeats / 1e6);
+    }
+    return { samplesNs, clock: "wall" } as const;
   };
-  await run();
-  let last = await run();
-  const callsIn = (ms: number) => Math.min(wall ? 4096 : 200, Math.ceil(ms / last.passes));
-  for (const end = performance.now() + warmUpMs; performance.now() < end; last = await run()) {
-    repeats = callsIn(50);
-  }
-  repeats = callsIn(wall ? 100 : 5);
-  const samples = [];
-  for (let left = wholeNumber(1)(values.runs); left > 0; left--) samples.push(await run());
-  const all = median(samples.map((one) => one.all)).toPrecision(3);
-  const clock = wall ? "wall" : "timestamp, passes";
-  return {
-    time: timeRecord(samples.map(({ passes }) => passes * 1e6), repeats, clock),
-    notes: wall ? [] : [`${all} ms a call with what lies between passes`],
-  };
+  await run({ repeats: 2 });
+  const protocol = { samples: wholeNumber(1)(values.runs), fillMs: wall ? 100 : 5 };
+  const [time] = await timeRivals(own.info.software, [{ copies: 1, run }], protocol);
+  const said = `${median(all.slice(-time!.samples.length)).toPrecision(3)} ms a call with gaps`;
+  return wall ? { time: time! } : { time: { ...time!, clock: "timestamp, passes" }, said };
 }
 
 /** The record of a case; of one that the peer fails at, its message. */
-async function recordOf(subject: Subject, warmUpMs: number) {
-  const { traits } = subject;
-  const setup = { ...traits, algorithm: "other", provider: name, device: own.info.adapter, made };
+async function recordOf(subject: Subject) {
+  const setup = { ...subject.traits, algorithm: "other", provider: name, device: adapter, made };
   const operands = fillOperands(subject, made.fill, made.seed);
   faults.length = 0;
   await using stack = new AsyncDisposableStack();
@@ -115,27 +122,27 @@ async function recordOf(subject: Subject, warmUpMs: number) {
     if (faults.length > 0) throw new Error(faults[0]);
     const asked = { subject, operands, mode: "sample", seed: made.seed } as const;
     // Of the orders that sums may be in the plainest allows most.
-    const arithmetic = traits.dtype === "f16" ? { sums: "f16" } as const : {};
+    const arithmetic = subject.traits.dtype === "f16" ? { sums: "f16" } as const : {};
     const checked = checkAgainst(await computeReference(asked), result, arithmetic);
-    const { time, notes } = await samplesOf(prepared.call, warmUpMs);
-    const message = [checked.message ?? [], notes].flat().join("; ");
+    const { time, said = "" } = await timeOf(prepared.call);
+    const message = [checked.message, said].filter(Boolean).join("; ");
     return caseRecord(setup, { ...checked, time, ...(message && { message }) });
   } catch (error) {
-    const { message, name } = error as Error;
+    const { message: all, name } = error as Error;
+    const [message = ""] = all.split("\n");
     const left = name === "Unsupported";
     console.error(`${left ? "left out" : "failed"}: ${subject.title}: ${message}`);
-    if (left) return undefined;
-    return caseRecord(setup, { verdict: "error", message: message.split("\n")[0]! });
+    return left ? undefined : caseRecord(setup, { verdict: "error", message });
   }
 }
 
-const { adapter, driver = "" } = own.info;
 const backend = name === "onnxruntime-node" ? "dawn" : values.backend;
 const environment = environmentRecord({ backend, adapter, driver, limits: {} }, made.seed);
-console.log(JSON.stringify({ ...environment, program: name, version: peer.version }));
+const { version = environment.version }: Peer = peer;
+console.log(JSON.stringify({ ...environment, program: name, version }));
 let timed = 0;
 for (const subject of subjects()) {
-  const record = await recordOf(subject, timed === 0 ? 600 : 150);
+  const record = await recordOf(subject);
   if (record !== undefined) console.log(JSON.stringify(record));
   if (record?.time_ms) timed++;
 }

@@ -4,7 +4,7 @@ import { tensor } from "../../../src/tensor/tensor.ts";
 import { type Library, type Peer, unsupported } from "./peer.ts";
 
 const SUFFIXES = { "fwd": "", "bwd-data": "BackpropInput", "bwd-filter": "BackpropFilter" };
-const NAMES = { input: "x", filter: "filter", output: "dy" };
+const NAMES: Readonly<Record<string, string>> = { input: "x", filter: "filter", output: "dy" };
 
 /** TensorFlow.js on its backend webgpu. */
 export async function tfjs(tf: Library): Promise<Peer> {
@@ -26,9 +26,9 @@ export async function tfjs(tf: Library): Promise<Peer> {
         const own = role === "filter" ? convertLayout(stored, "krsc", "rsck") : stored;
         return tf.tensor(own.data, form?.shapes[role as "input"] ?? own.shape);
       });
-      const named = operands.map(({ role }, at) => [NAMES[role as "input"], tensors[at]]);
+      const named = Object.fromEntries(operands.map(({ role }, at) => [NAMES[role], tensors[at]]));
       const compute = form
-        ? () => tf.engine().runKernel(form.kernel, Object.fromEntries(named), form.attributes)
+        ? () => tf.engine().runKernel(form.kernel, named, form.attributes)
         : () => tf.matMul(...tensors, ...[...gemm!.transpose].map((one) => one === "t"));
       return {
         call: () => compute().dispose(),
@@ -52,27 +52,20 @@ function formOf(conv: ConvProblem) {
   const [begin, end] = [axes(conv.paddingBegin, 0), axes(conv.paddingEnd, 0)];
   const [strides, dilations] = [axes(conv.stride, 1), axes(conv.dilation, 1)];
   const [three, depthwise] = [strides.length === 3, groups > 1];
+  const uneven = [...begin, ...end].some((pad) => pad !== begin[0]);
   if (depthwise && (groups !== C || three)) unsupported("TensorFlow.js has no groups");
-  if (three && [...begin, ...end].some((pad) => pad !== begin[0])) {
-    unsupported("TensorFlow.js pads three axes alike");
-  }
+  if (three && uneven) unsupported("TensorFlow.js pads three axes alike");
   if (op !== "fwd" && !depthwise && dilations.some((step) => step > 1)) {
     unsupported("TensorFlow.js has no gradients of dilated filters");
   }
   const input = [batch, ...axes(conv.inputSize, 1), C];
-  const filter = [...axes(conv.filterSize, 1), ...(depthwise ? [C, K / C] : [C, K])];
+  const filter = [...axes(conv.filterSize, 1), C, depthwise ? K / C : K];
   const pad = three ? begin[0] : [[0, 0], ...begin.map((one, axis) => [one, end[axis]]), [0, 0]];
-  const kernel = `${three ? "Conv3D" : depthwise ? "DepthwiseConv2dNative" : "Conv2D"}`;
+  const kernel = three ? "Conv3D" : depthwise ? "DepthwiseConv2dNative" : "Conv2D";
+  const dataFormat = three ? "NDHWC" : "NHWC";
   return {
     kernel: kernel + SUFFIXES[op] + (three && op !== "fwd" ? "V2" : ""),
     shapes: { input, filter, output: [batch, ...axes(conv.outputSize, 1), K] },
-    attributes: {
-      strides,
-      pad,
-      dilations,
-      inputShape: input,
-      filterShape: filter,
-      dataFormat: three ? "NDHWC" : "NHWC",
-    },
+    attributes: { strides, pad, dilations, dataFormat, inputShape: input, filterShape: filter },
   };
 }
