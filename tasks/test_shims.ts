@@ -172,6 +172,10 @@ for (
   }
 }
 if (update) {
-  await Deno.writeTextFile(RESULTS, rows.map((row) => JSON.stringify(row) + "\n").join(""));
+  const others = read(RESULTS).trim().split("\n").map((line) => JSON.parse(line) as CompiledFamily)
+    .filter(({ device }) => rows.every((row) => row.device !== device));
+  const place = (row: CompiledFamily) => DEVICES.findIndex(([name]) => name === row.device);
+  const all = [...others, ...rows].sort((a, b) => place(a) - place(b));
+  await Deno.writeTextFile(RESULTS, all.map((row) => JSON.stringify(row) + "\n").join(""));
 }
 Deno.exit(failures > 0 ? 1 : 0);
