@@ -78,20 +78,15 @@ async function prepareOurs({ conv, gemm, layout = "nhwc", half, operands }: Case
   return { call, dispose, result: () => (call(), bound[layer.result].read()) };
 }
 
-function subjects(): Subject[] {
-  const dtype = oneOf(["f32", "f16"])(values.dtype);
-  const layout = oneOf(["nhwc", "nchw"])(values.layout);
-  const filterLayout = name === "tfjs" ? "krsc" : "kcrs";
-  if (values.op === "gemm") {
-    return suites.flatMap((path) => readGemmSuite(path)).map((one) => gemmSubject(one, { dtype }));
-  }
-  const operations = values.op.split(",").map(oneOf(OPERATIONS));
-  return suites.flatMap((path) => readSuite(path)).flatMap((problem) =>
-    operations.map((op) =>
-      convSubject({ problem: { ...problem, op }, layout, filterLayout, dtype })
-    )
+const dtype = oneOf(["f32", "f16"])(values.dtype);
+const layout = oneOf(["nhwc", "nchw"])(values.layout);
+const filterLayout = name === "tfjs" ? "krsc" : "kcrs";
+const subjects: Subject[] = values.op === "gemm"
+  ? suites.flatMap((path) => readGemmSuite(path)).map((one) => gemmSubject(one, { dtype }))
+  : suites.flatMap((path) => readSuite(path)).flatMap((problem) =>
+    values.op.split(",").map(oneOf(OPERATIONS))
+      .map((op) => convSubject({ problem: { ...problem, op }, layout, filterLayout, dtype }))
   );
-}
 
 /** Times a case by the protocol of `wgconv bench`; by the wall calls fill 100 ms. */
 async function timeOf(call: () => unknown) {
@@ -125,7 +120,7 @@ async function recordOf(subject: Subject) {
     if (faults.length > 0) throw new Error(faults[0]);
     const asked = { subject, operands, mode: "sample", seed: made.seed } as const;
     // Of the orders that sums may be in the plainest allows most.
-    const arithmetic = subject.traits.dtype === "f16" ? { sums: "f16" } as const : {};
+    const arithmetic = dtype === "f16" ? { sums: "f16" } as const : {};
     const checked = checkAgainst(await computeReference(asked), result, arithmetic);
     const { time, said = "" } = await timeOf(prepared.call);
     const message = [checked.message, said].filter(Boolean).join("; ");
@@ -144,7 +139,7 @@ const environment = environmentRecord({ backend, adapter, driver, limits: {} }, 
 const { version = environment.version }: Peer = peer;
 console.log(JSON.stringify({ ...environment, program: name, version }));
 let timed = 0;
-for (const subject of subjects()) {
+for (const subject of subjects) {
   const record = await recordOf(subject);
   if (record !== undefined) console.log(JSON.stringify(record));
   if (record?.time_ms) timed++;
