@@ -38,7 +38,7 @@ const CHECK = ["--layout", "nhwc", "--match", '"(odd_channels|groups_4|filter_5x
 /** A minute of random input of every kind; the same each time. */
 const ATTACK = ["--seconds", "60", "--seed", "20261121"];
 
-/** Every 96th kernel on each GPU that is not there: two minutes. */
+/** Every 96th kernel on each GPU that is not there: three minutes. */
 const SHIMS = ["--ready", "--every", "96"];
 
 /** Runs Deno until it ends, or prints nothing for so long that it hangs; gives what it printed. */
