@@ -73,7 +73,7 @@ Deno.test("verify passes a right result and fails a wrong one, with a record tha
     assert.match(wrong.stdout, /^verdict +fail: bound ratio/m);
     assert.match(
       wrong.stdout,
-      /^diagnosis +1 of 1,008 outputs is wrong: all in image 0, channel 2, row 2, column 4$/m,
+      /^diagnosis +1 of 1,008 outputs is wrong: in image 0, channel 2, row 2, column 4$/m,
     );
     const again = /^repeat +wgconv (.*)$/m.exec(wrong.stdout)![1]!.split(" ");
     const repeated = await verified(again.slice(1));

@@ -131,7 +131,7 @@ export function judge(
   if (!within(weightedRms, allowed)) {
     const relative = relativeLimit(allowed, measured);
     reasons.push(
-      Number.isFinite(measured.relL2)
+      Number.isFinite(measured.relL2 + relative)
         ? `relative L2 error ${figure(measured.relL2)} is above ${figure(relative)}`
         : `RMS error over its scale ${figure(weightedRms)} is above ${figure(allowed)}`,
     );

@@ -142,12 +142,13 @@ async function conclude(
   ], { inputs: [...inputs, path] });
   using output = await openNpy(path, { as });
   using records = openRecords(jsonl, writes, { resume: jsonl !== "-" });
-  const { record, saved } = await verify(output);
+  const { record, save } = await verify(output);
   if (jsonl !== undefined && records.previous === undefined) {
     records.write(environmentRecord(CPU_DEVICE, seed));
   }
   records.write(record);
   printCase(record, { json, output: jsonl === "-" ? "-" : undefined });
-  saved.forEach((line) => reporter(jsonl === "-" ? "stderr" : "stdout").line(line));
+  const saved = await writes.attempt(save);
+  saved?.forEach((line) => reporter(jsonl === "-" ? "stderr" : "stdout").line(line));
   writes.conclude(isUnproved(record) ? EXIT.accuracy : EXIT.ok);
 }

@@ -111,11 +111,11 @@ function expectShape(output: TensorSource, shape: readonly number[]): void {
 /** A result of files, verified. */
 export interface VerifiedFiles {
   readonly record: CaseRecord;
-  /** Lines that say where the smallest part that is wrong was saved, and how to check it again. */
-  readonly saved: readonly string[];
+  /** Saves the smallest part that is wrong, where that is wanted; gives lines that say where, and how to check it again. */
+  save(): Promise<readonly string[]>;
 }
 
-/** Reads operands and result, and makes the record of what the gate says; saves what fails where that is wanted. */
+/** Reads operands and result, and makes the record of what the gate says. */
 export async function verifyFiles(
   subject: Subject,
   source: OperandSource,
@@ -162,14 +162,15 @@ export async function verifyFiles(
     const small = saveFailures === undefined || found?.worst === undefined
       ? undefined
       : smallestCase(subject, operands, data, found.worst);
-    const saved = small === undefined ? [] : await saveSmall(small, {
-      folder: saveFailures!,
-      name: `${provider} ${subject.title}`,
-      arithmetic,
-      half: stored === "f16",
-      gemm: "gemm" in subject.asked,
-    });
-    return { record: caseRecord(setup, verified), saved };
+    const save = async () =>
+      small === undefined ? [] : await saveSmall(small, {
+        folder: saveFailures!,
+        name: `${provider} ${subject.title}`,
+        arithmetic,
+        half: stored === "f16",
+        gemm: "gemm" in subject.asked,
+      });
+    return { record: caseRecord(setup, verified), save };
   } finally {
     shown.done();
   }

@@ -24,7 +24,7 @@ Examples:
   wgconv verify --worker 'python3 numpy_worker.py' --random 300 --junit verify.xml
   wgconv verify --run './conv {input} {filter} {output} {problem}' --ranges 'axes=2 groups=1'
 
-Exit 1: the result failed, or nothing could be said of it.`;
+Exit 1: the result failed, or nothing could be said of it. 2: bad input, or no problem is supported.`;
 
 const GEMM_EXAMPLES = `
 Examples:

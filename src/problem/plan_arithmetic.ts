@@ -33,6 +33,8 @@ export interface PlanArithmetic {
   readonly fold?: "products" | "results";
   /** Whether the channels of a tap are neighbours in the order of the products, or (`taps`) the taps of a channel. */
   readonly inner?: "channels" | "taps";
+  /** Products are dealt to so many lanes in turn, and summed one lane after the other; in their own order where absent. */
+  readonly lanes?: number;
   /** What operands are rounded to before anything else; they are used as they are where absent. */
   readonly operands?: OperandRounding;
   /** What results are stored in, where that is not what the subject says. */

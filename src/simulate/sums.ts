@@ -22,6 +22,10 @@ export function simulateSums(
     const same = made.exact.every((value, i) => value === whole.exact[i]);
     return { ...whole, values: made.values, rounded: made.rounded || !same };
   }
+  if (arithmetic.lanes !== undefined) {
+    const { lanes, ...own } = arithmetic;
+    return simulateSums(dealtSource(source, lanes), own, order);
+  }
   if (arithmetic.math === "fft") return fftSums(source, source.tiles!, order);
   if (source.transforms !== undefined) {
     const simulate = arithmetic.math === "f16x3" ? splitTiledSums : tiledSums;
@@ -35,6 +39,13 @@ export function simulateSums(
     : arithmetic.unit !== undefined
     ? unitSums(source, arithmetic, arithmetic.unit, order)
     : plainSums(source, arithmetic, order);
+}
+
+/** A source whose units are dealt to lanes in turn: all of the first lane come first. */
+function dealtSource(source: SumSource, lanes: number): SumSource {
+  const all = Array.from({ length: source.units }, (_, unit) => unit);
+  const dealt = all.toSorted((one, other) => one % lanes - other % lanes);
+  return { ...source, load: (unit, lefts, rights) => source.load(dealt[unit]!, lefts, rights) };
 }
 
 function plainSums(

@@ -28,16 +28,20 @@ const OPERANDS: Readonly<Record<string, readonly (OperandRounding | undefined)[]
   bf16: ["bf16"],
 };
 
-/** Orders in which others may sum: those of plain loops, of the innermost blocks of libraries, of split sums. */
+/**
+ * Orders in which others may sum: those of plain loops, of the innermost blocks of libraries, of split sums. Of products that cancel
+ * their neighbours, those which part neighbours err most: lanes of vectors, threads that add every n-th product.
+ */
 const ORDERS: readonly Way[] = [
   { name: "one sum", arithmetic: {} },
   { name: "one sum, taps innermost", arithmetic: { inner: "taps" } },
   { name: "one sum on what is added", arithmetic: { begin: "added" } },
+  { name: "every second product, then the others", arithmetic: { lanes: 2 } },
   ...[4, 16, 64, 256].map((chain) => ({ name: `sums of ${chain}`, arithmetic: { chain } })),
   { name: "sums of 32 in segments of 512", arithmetic: { chain: 32, segment: 512 } },
 ];
 /** Of operands that are rounded, whose errors are larger than those of sums: few orders show all there is to see. */
-const ROUNDED_ORDERS: readonly Way[] = [...ORDERS.slice(0, 3), {
+const ROUNDED_ORDERS: readonly Way[] = [...ORDERS.slice(0, 4), {
   name: "sums of 32",
   arithmetic: { chain: 32 },
 }];
@@ -51,6 +55,7 @@ const HALF_ORDERS: readonly Way[] = [
   { name: "one sum in f16", arithmetic: { sums: "f16" } },
   { name: "one sum in f16, taps innermost", arithmetic: { sums: "f16", inner: "taps" } },
   { name: "one sum in f16 on what is added", arithmetic: { sums: "f16", begin: "added" } },
+  { name: "every second product in f16, then the others", arithmetic: { sums: "f16", lanes: 2 } },
   { name: "sums of 32 in f16", arithmetic: { sums: "f16", chain: 32 } },
 ];
 

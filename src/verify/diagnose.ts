@@ -64,8 +64,9 @@ export async function diagnose(failed: FailedResult): Promise<Diagnosis> {
   ];
   const whole = bestMatch(hypotheses, tried);
   const match = whole ?? bestMatch(hypotheses, sampledOutputs(reference, result, 0, some));
-  // Roundings are of all outputs.
-  const few = found.wrong.length > 0 && found.wrong.length < ROUNDED.share * found.checked;
+  // Roundings are of all outputs, and leave no zeros.
+  const few = found.wrong.length > 0 &&
+    (found.wrong.length < ROUNDED.share * found.checked || found.zeros === found.wrong.length);
   const arithmetic = match || few ? undefined : await otherArithmetic(failed);
   return { where, partly: whole === undefined, ...defined({ match, arithmetic, worst }) };
 }

@@ -151,7 +151,7 @@ Deno.test("a diagnosis says where outputs are wrong", async () => {
     [(_, k) => k % 2 === 1, /all in channels 1 to 7 in steps of 2/],
     [
       (n, k, p, q) => n + k + p + q === 0,
-      /^1 of 1,176 outputs is wrong: all in image 0, channel 0, row 0, column 0/,
+      /^1 of 1,176 outputs is wrong: in image 0, channel 0, row 0, column 0/,
     ],
   ];
   for (const [wrong, where] of places) {

@@ -126,7 +126,8 @@ export async function runCase(
     if (!(error instanceof KernelFault)) throw error;
     return caseRecord(setup, { verdict: "error", message: printableMessage(error.message) });
   } finally {
-    await Deno.remove(own, { recursive: true });
+    // The kernel may have removed it.
+    await Deno.remove(own, { recursive: true }).catch(() => {});
   }
 }
 

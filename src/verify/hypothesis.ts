@@ -32,7 +32,7 @@ export function bestMatch(
     const rest = distance(got, made, known), own = distance(got, expected, known);
     // Earlier ones are simpler.
     const size = norm(known.map((at) => made[at]!));
-    if (size === 0 || !(rest <= EXPLAINED * own)) continue;
+    if (!(rest <= EXPLAINED * Math.min(own, size))) continue;
     if (best === undefined || rest < CLEARLY * best.rest) best = { name, rest, relL2: rest / size };
   }
   return best && { name: best.name, relL2: best.relL2 };
@@ -40,7 +40,7 @@ export function bestMatch(
 
 /** Of fewer outputs some hypothesis explains each by chance. */
 const LEAST = 4;
-/** What may be left of what is wrong, at most. */
+/** What may be left of what is wrong, and of all, at most. */
 const EXPLAINED = 0.02;
 /** What a later hypothesis may leave of what an earlier one does. */
 const CLEARLY = 0.5;
@@ -57,7 +57,7 @@ function fitted(got: readonly number[], expected: readonly number[]): Hypothesis
   const named = (name: string, value: number, of: (value: number) => number): Hypothesis[] =>
     Number.isFinite(value) && value !== 0
       ? [{
-        name: `${name} ${Number(value.toPrecision(4))}`,
+        name: `${name} ${said(value)}`,
         values: () => Float64Array.from(expected, of),
       }]
       : [];
@@ -65,6 +65,14 @@ function fitted(got: readonly number[], expected: readonly number[]): Hypothesis
     ...named("all results times", factor, (value) => value * factor),
     ...named("all results plus", added, (value) => value + added),
   ];
+}
+
+/** A number in four digits, or by how little it is more than 1. */
+function said(value: number): string {
+  const more = value - 1;
+  return Math.abs(more) < 1e-3 && more !== 0
+    ? `1 ${more < 0 ? "-" : "+"} ${Math.abs(more).toExponential(1)}`
+    : `${Number(value.toPrecision(4))}`;
 }
 
 function distance(a: ArrayLike<number>, b: ArrayLike<number>, places: readonly number[]): number {

@@ -1,7 +1,10 @@
 import assert from "#assert";
 import { parseDescriptor } from "../problem/descriptor.ts";
+import { gemmProblem } from "../problem/gemm_problem.ts";
 import { convSubject } from "../run/conv_subject.ts";
+import { gemmSubject } from "../run/gemm_subject.ts";
 import { fillOperands } from "../run/operands.ts";
+import { makeOperands } from "./data.ts";
 import { verifySubject } from "./verify.ts";
 
 const subject = convSubject({
@@ -39,4 +42,23 @@ Deno.test("an arithmetic that is none is refused", async () => {
     verifySubject(subject, operands, new Float32Array(1), { arithmetic: "f33" }),
     /Cannot verify: there is no arithmetic "f33"/,
   );
+});
+
+Deno.test("sums in lanes, whose products cancel their neighbours, pass as f32", async () => {
+  const { m, n, k } = { m: 6, n: 5, k: 1001 };
+  const product = gemmSubject(gemmProblem({ m, n, k }), { dtype: "f32" });
+  const made = makeOperands(product, { dtype: "f32", data: "cancelling", special: [], seed: 3 });
+  const [a, b] = [made.a!, made.b!];
+  const result = Float32Array.from({ length: m * n }, (_, at) => {
+    const lanes = new Float32Array(8);
+    for (let i = 0; i < k; i++) {
+      lanes[i % 8]! += a[Math.floor(at / n) * k + i]! * b[i * n + at % n]!;
+    }
+    return lanes.reduce((sum, lane) => Math.fround(sum + lane), 0);
+  });
+  const { verdict, message } = await verifySubject(product, made, result, { arithmetic: "f32" });
+  assert.deepEqual([verdict, message], ["pass", undefined]);
+  result[7]! += 0.01;
+  const wrong = await verifySubject(product, made, result, { arithmetic: "f32" });
+  assert.equal(wrong.verdict, "fail");
 });

@@ -97,10 +97,9 @@ export function whereText(
     : `wrong (${grouped(mismatched)} NaN or infinite, or not)`;
   return `${grouped(wrong.length)} of ${grouped(checked)} outputs ${
     wrong.length === 1 ? "is" : "are"
-  } ${kind}` + (places.length === 0 ? "" : `: all in ${places.join(", ")}`).replace(
-    "all in at the border",
-    "all at the border",
-  );
+  } ${kind}` +
+    (places.length === 0 ? "" : `: ${wrong.length === 1 ? "" : "all "}in ${places.join(", ")}`)
+      .replace("in at the border", "at the border");
 }
 
 /** Where the wrong places of an axis are, if they are not all of it. */
