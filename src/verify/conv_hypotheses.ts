@@ -80,6 +80,7 @@ function epilogueVariants({ problem: { op }, geometry, bias, activation }: ConvC
       ["the bias alone", { geometry: { ...geometry, inChannels: 0 } }],
       ["the bias missing", { biases: 0 }],
       ["the bias added twice", { biases: 2 }],
+      ["the bias subtracted", { biases: -1 }],
     ] as const),
     ...(acts
       ? [[`no ${activation}`, { activation: "none" }]] as const

@@ -270,6 +270,8 @@ Deno.test("a diagnosis names faults of products", async () => {
     [{ beta: 0.5 }, { beta: 0 }, /^C missing/],
     [{ beta: 0.5 }, { beta: 1 }, /^beta left out/],
     [{ alpha: 0.5, beta: 1 }, { beta: 1 }, /^alpha left out/],
+    [{ alpha: 0.5, beta: 2 }, { alpha: 2, beta: 0.5 }, /^alpha and beta swapped/],
+    [{ alpha: 0.5, beta: 3 }, { alpha: 0.5, beta: 1.5 }, /^C multiplied by alpha, too/],
     [{ activation: "gelu" }, {}, /^no gelu/],
   ];
   for (const [right, wrong, name] of faults) {

@@ -23,7 +23,8 @@ export function gemmHypotheses(problem: GemmProblem, operands: GemmInputs): read
   const variants = [
     ...(bias === "none" ? [] : [
       one("the bias missing", { bias: "none" }),
-      one("the bias added twice", {}, { ...operands, bias: twice(operands.bias!) }),
+      one("the bias added twice", {}, { ...operands, bias: times(2, operands.bias!) }),
+      one("the bias subtracted", {}, { ...operands, bias: times(-1, operands.bias!) }),
       ...(m === n
         ? [one("the bias along the other side", { bias: bias === "row" ? "column" : "row" })]
         : []),
@@ -32,9 +33,26 @@ export function gemmHypotheses(problem: GemmProblem, operands: GemmInputs): read
     ...(beta === 0 ? [] : [
       one("C missing", { beta: 0 }),
       ...(beta === 1 ? [] : [one("beta left out", { beta: 1 })]),
+      ...(alpha === beta ? [] : [one("alpha and beta swapped", { alpha: beta, beta: alpha })]),
+      ...(alpha === 1 ? [] : [one("C multiplied by alpha, too", { beta: alpha * beta })]),
+      ...(m === n && m > 1 && batch === 1
+        ? [one("C transposed", {}, { ...operands, c: transposed(operands.c!, m) })]
+        : []),
     ]),
     ...(alpha === 1 ? [] : [one("alpha left out", { alpha: 1 })]),
-    ...(residual ? [one("the residual missing", { residual: false })] : []),
+    ...(residual
+      ? [
+        one("the residual missing", { residual: false }),
+        one("the residual added twice", {}, {
+          ...operands,
+          residual: times(2, operands.residual!),
+        }),
+        one("the residual subtracted", {}, {
+          ...operands,
+          residual: times(-1, operands.residual!),
+        }),
+      ]
+      : []),
     ...(m === k && m > 1 ? [one("A transposed", { transpose: turned(0) })] : []),
     ...(k === n && n > 1 ? [one("B transposed", { transpose: turned(1) })] : []),
     ...BLOCKS.filter((block) => k > block && k % block > 0).map((block) =>
@@ -60,8 +78,13 @@ export function gemmHypotheses(problem: GemmProblem, operands: GemmInputs): read
   ];
 }
 
-function twice(values: ArrayLike<number>): Float64Array {
-  return Float64Array.from(values, (value) => 2 * value);
+function times(factor: number, values: ArrayLike<number>): Float64Array {
+  return Float64Array.from(values, (value) => factor * value);
+}
+
+/** A square matrix with rows and columns swapped. */
+function transposed(values: ArrayLike<number>, size: number): Float64Array {
+  return Float64Array.from(values, (_, i) => values[i % size * size + Math.floor(i / size)]!);
 }
 
 /** Outputs as a changed problem has them, of matrices that lie as they do. */
