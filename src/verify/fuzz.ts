@@ -2,6 +2,7 @@
 import { defined } from "../defined.ts";
 import { isInputError } from "../errors.ts";
 import { printableMessage } from "../printable.ts";
+import { writeError } from "../npy/atomic_write.ts";
 import { npyBytes } from "../npy/npy_bytes.ts";
 import { fileDType, openNpy, type TensorSource } from "../npy/mod.ts";
 import { elementCount, type Tensor, tensor } from "../tensor/tensor.ts";
@@ -142,9 +143,13 @@ function outDtypeOf({ dtype }: FuzzCase, output: TensorSource): string | undefin
 }
 
 async function writeBytes(path: string, pieces: Iterable<Uint8Array>): Promise<void> {
-  using file = await Deno.open(path, { write: true, create: true, truncate: true });
-  for (const piece of pieces) {
-    for (let at = 0; at < piece.length;) at += await file.write(piece.subarray(at));
+  try {
+    using file = await Deno.open(path, { write: true, create: true, truncate: true });
+    for (const piece of pieces) {
+      for (let at = 0; at < piece.length;) at += await file.write(piece.subarray(at));
+    }
+  } catch (error) {
+    throw writeError(path, error);
   }
 }
 
