@@ -170,7 +170,7 @@ def tail(block):
 
 def padded_with(mode):
     def run(p, operands):
-        return compute(p, operands) if p.op == "bwd-data" else compute(p, operands, pad_mode=mode)
+        return compute(p, operands, pad_mode=mode) if p.op in ("fwd", "bwd-filter") else compute(p, operands)
     return run
 
 

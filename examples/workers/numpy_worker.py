@@ -140,7 +140,7 @@ def multiply(p, operands, matmul=np.matmul):
 
 
 def compute(p, operands, **how):
-    return multiply(p, operands) if p.op == "gemm" else convolve(p, operands, **how)
+    return multiply(p, operands, **how) if p.op == "gemm" else convolve(p, operands, **how)
 
 
 NAMES = ["input", "filter", "grad_output", "bias", "a", "b", "c", "residual"]
