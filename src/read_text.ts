@@ -20,7 +20,7 @@ function readTextBytes(path: string): Uint8Array<ArrayBuffer> {
     using file = Deno.openSync(path);
     return textBytesOf(file, path);
   } catch (error) {
-    throw described(error, path);
+    throw unreadable(error, path);
   }
 }
 
@@ -52,12 +52,12 @@ export function textBytesOf(
     pieces.reduce((offset, part) => (bytes.set(part, offset), offset + part.length), 0);
     return bytes;
   } catch (error) {
-    throw described(error, path);
+    throw unreadable(error, path);
   }
 }
 
 /** An error of the system's with a sentence that names the file, not the call. */
-function described(error: unknown, path: string): unknown {
+export function unreadable(error: unknown, path: string): unknown {
   if (!(error instanceof Error) || error.message.startsWith("Cannot ")) return error;
   if (path.includes("\0")) return new InputTypeError("Cannot read a file: its name has a NUL");
   if (path === "") return new Deno.errors.NotFound('Cannot read a file: its name is ""');

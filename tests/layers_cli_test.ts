@@ -115,7 +115,7 @@ Deno.test("mistakes with models are answered by a sentence and exit 2", async ()
     const cases: [string[], RegExp][] = [
       [["layers", weights], /: \.pt is not read, export the model as ONNX, or use /],
       [["layers", text], /: it is no \.onnx file and holds neither lines of ONEDNN_VERBOSE nor /],
-      [["layers", `${path}_.onnx`], /No such file.*small_net_\.onnx/],
+      [["layers", `${path}_.onnx`], /Cannot read .*small_net_\.onnx: there is no such file/],
       [["bench", model], /is a model, did you mean --model /],
       [
         ["bench", "--batch", "2", "mb1ic1ih3oc1kh3"],

@@ -67,6 +67,8 @@ const TYPES: Readonly<Record<string, readonly [number, string]>> = {
   f16: [10, "float16"],
 };
 
+// It would send what runs to its maker.
+Deno.env.set("ORT_DISABLE_TELEMETRY", "1");
 const runtime: Runtime = await import(PACKAGE);
 const provider = Deno.args[0] ?? "cpu";
 

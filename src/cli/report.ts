@@ -6,7 +6,7 @@ import { writeOutput } from "../npy/atomic_write.ts";
 import { printable, printableMessage } from "../printable.ts";
 import { latestCases } from "../report/case_key.ts";
 import { onlyCases, type RecordSet } from "../report/read_records.ts";
-import { type Network, networksOf } from "../report/network.ts";
+import { type Network, networksOf, uncountedLayers } from "../report/network.ts";
 import { networkLines, networkTable, networkTrace } from "../report/network_views.ts";
 import { recordCeilings, sortCases } from "../report/case_columns.ts";
 import { makerOf } from "../report/speedups.ts";
@@ -120,6 +120,9 @@ export function reportCommand() {
         : [];
       if (options.trace !== undefined) await writeText(options.trace, networkTrace(networks));
       if (options.network) {
+        for (const line of uncountedLayers(all.cases)) {
+          reporter("stderr").message(printableMessage(`wgconv: note: not counted: ${line}`));
+        }
         return await writeText(output, networkReport(networks, format, output !== "-"));
       }
       const report = await view(records, format, {

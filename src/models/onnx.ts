@@ -1,3 +1,4 @@
+import { unreadable } from "../read_text.ts";
 import { InputSyntaxError, isInputError } from "../errors.ts";
 import { type Layer, layerType, type ModelLayers, type ModelOptions } from "./layer.ts";
 import { type ConditionsOf, expandModel } from "./onnx_expand.ts";
@@ -55,7 +56,9 @@ export async function readOnnx(
   conditionsFor: ConditionsFor = (inputs) => (model, names) =>
     foldedConditions(model, inputs, names, path),
 ): Promise<OnnxModel> {
-  const file = await Deno.readFile(path);
+  const file = await Deno.readFile(path).catch((error) => {
+    throw unreadable(error, path);
+  });
   const { inputs, sizes } = fixedInputs(parseModel(file, path).graph, options, path);
   const { model, notes, copied } = await expandModel(file, isLayer, conditionsFor(inputs));
   const { graph, functions } = parseModel(model, path);

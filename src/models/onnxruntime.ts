@@ -130,6 +130,8 @@ async function loadAddon(): Promise<Addon> {
   }
   const path = join(folder, "onnxruntime_binding.node");
   try {
+    // It would send what runs to its maker, and keep that in the home folder.
+    Deno.env.set("ORT_DISABLE_TELEMETRY", "1");
     const addon: Addon = createRequire(import.meta.url)(path);
     // Its own messages are left to the errors that it throws.
     addon.initOrtOnce(4, RuntimeTensor, true);

@@ -184,7 +184,7 @@ export function accuracyChange(base: Checked, next: Checked): AccuracyChange {
       reason: `pass became not checked: ${next.message ?? "no bound is known"}`,
     };
   }
-  const worse = haveSameData(base, next) ? worseFigures(base, next) : [];
+  const worse = haveSameData(base, next) && !isWrong(base) ? worseFigures(base, next) : [];
   const beyond = worse.find((figure) => figure.beyond);
   if (beyond) return { verdict: "regression", reason: beyond.text };
   if (isWrong(next)) return { verdict: "failing", reason: next.message ?? next.verdict };

@@ -47,12 +47,20 @@ export interface PeerTotal {
 /** Channels of an image, or of sound. */
 const IMAGE_CHANNELS = 4;
 
-/** Whether it is the gradient of a network's own input, which nobody computes: of a layer of few channels in one group. */
-export function isImageGradient(record: Pick<ReadCase, "op" | "problem">): boolean {
-  if (record.op !== "bwd-data") return false;
-  const problem = caseProblem(record);
-  return problem !== null && "conv" in problem && problem.conv.groups === 1 &&
-    problem.conv.inChannels <= IMAGE_CHANNELS;
+/**
+ * Records without gradients of a network's own input, which nobody computes: of layers of few channels in one group that run forward,
+ * too. Alone such a gradient is a transposed layer.
+ */
+export function withoutImageGradients<T extends Pick<ReadCase, "op" | "problem">>(
+  records: readonly T[],
+): T[] {
+  const forward = new Set(records.flatMap(({ op, problem }) => op === "fwd" ? [problem] : []));
+  return records.filter((record) => {
+    if (record.op !== "bwd-data" || !forward.has(record.problem)) return true;
+    const problem = caseProblem(record);
+    return problem === null || !("conv" in problem) || problem.conv.groups !== 1 ||
+      problem.conv.inChannels > IMAGE_CHANNELS;
+  });
 }
 
 /** How often a network has a case's layer, by its name. */
@@ -84,9 +92,7 @@ export function networksOf(
   // Layers of two networks may have the same size: the later record of a case counts within each.
   const latest = [...Map.groupBy(cases, ({ problem }) => problem).values()]
     .flatMap((same) => latestCases(same).cases);
-  const timed = latest.filter((record) =>
-    (record.time_ms?.median ?? 0) > 0 && record.verdict !== "fail" && !isImageGradient(record)
-  );
+  const timed = withoutImageGradients(latest).filter((record) => uncounted(record) === undefined);
   const [maker, ...others] = usualMakers(timed);
   if (maker === undefined) return [];
   const own = timed.filter((record) => makerOf(record) === maker);
@@ -112,6 +118,22 @@ export function networksOf(
       })
     );
   });
+}
+
+/** Layers that no record counts of, each with the reason: `conv2 fwd: its result is wrong`. */
+export function uncountedLayers(cases: readonly ReadCase[]): string[] {
+  const layers = Map.groupBy(withoutImageGradients(latestCases(cases).cases), layerKey);
+  return [...layers.values()].flatMap((records) =>
+    records.some((record) => uncounted(record) === undefined)
+      ? []
+      : [`${caseLabel(records[0]!)} ${records[0]!.op}: ${uncounted(records[0]!)}`]
+  );
+}
+
+/** Why a network's table leaves a record out. */
+function uncounted(record: Pick<ReadCase, "time_ms" | "verdict">): string | undefined {
+  if (record.verdict === "fail") return "its result is wrong";
+  return (record.time_ms?.median ?? 0) > 0 ? undefined : "it has no time";
 }
 
 /** What is one layer: its name too, since networks in one file may have layers of the same size. */

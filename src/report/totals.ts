@@ -1,5 +1,5 @@
 import { dtypeText } from "./case_key.ts";
-import { isImageGradient, isNetwork, timesOf } from "./network.ts";
+import { isNetwork, timesOf, withoutImageGradients } from "./network.ts";
 import type { ReadCase, ReadTime } from "./record_schema.ts";
 import { formatGflops, formatMilliseconds } from "./format.ts";
 
@@ -15,8 +15,8 @@ export type TotalledCase =
  * which nobody computes, is left out. None where no name says how often.
  */
 export function networkTotals(records: readonly TotalledCase[]): string[] {
-  const timed = records.filter((record) =>
-    record.time_ms !== null && !isImageGradient(record) &&
+  const timed = withoutImageGradients(records).filter((record) =>
+    record.time_ms !== null &&
     (record.op !== "gemm" || nameOf(record) !== undefined)
   );
   if (!isNetwork(timed)) return [];

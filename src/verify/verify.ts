@@ -9,6 +9,8 @@ import { type Claim, type ClaimedCase, parseClaims } from "./claims.ts";
 
 /** What errors that `auto` ascribes to an arithmetic are of its usual ones, at least. */
 const USUAL_SHARE = 0.1;
+/** The same of the median relative error, which data may make smaller: one wrong output is no rounding of all. */
+const MEDIAN_SHARE = 0.01;
 
 /** Errors of so many times their expected limit are of no other order of the same sums, whatever stands out by it. */
 const HOPELESS = 3;
@@ -143,8 +145,9 @@ function claimedCase(
 /**
  * Whether errors are as large as an arithmetic's usually are: a fault is none of its roundings because these are so much larger.
  */
-function explains({ accuracy: { rel_l2, rel_l2_typical } }: Checked): boolean {
-  return !(rel_l2 < USUAL_SHARE * rel_l2_typical);
+function explains({ accuracy: { rel_l2, rel_l2_typical, median_rel } }: Checked): boolean {
+  return !(rel_l2 < USUAL_SHARE * rel_l2_typical) &&
+    !(median_rel !== null && median_rel < MEDIAN_SHARE * rel_l2_typical);
 }
 
 /** A result that `auto` explains by other arithmetic than the finest. */

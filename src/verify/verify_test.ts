@@ -37,6 +37,17 @@ Deno.test("one wrong output fails, and so does all zeros", async () => {
   assert.equal(none.verdict, "fail");
 });
 
+Deno.test("auto takes one wrong output for no coarser arithmetic", async () => {
+  for (const by of [0.01, 0.05, 0.15]) {
+    const result = await exactResult();
+    result[77]! += by * Math.max(...result);
+    const { verdict, arithmetic } = await verifySubject(subject, operands, result, {
+      arithmetic: "auto",
+    });
+    assert.equal(verdict, "fail", `${by}: ${arithmetic}`);
+  }
+});
+
 Deno.test("an arithmetic that is none is refused", async () => {
   await assert.rejects(
     verifySubject(subject, operands, new Float32Array(1), { arithmetic: "f33" }),
