@@ -139,7 +139,7 @@ export async function dependenciesPage(): Promise<string> {
   return `# Dependencies
 
 \`deno task dependencies\` makes this page of \`deno.lock\`, Deno's cache and the registry's dates.
-Versions are pinned, with hashes. "With it" are the packages that a package brings, and the size of
+Versions are pinned, with hashes. "With it" is how many packages a package brings, and the size of
 all of them on disk.
 
 ${table}
@@ -148,7 +148,7 @@ The program and the library install ${shipped.size} packages, ${
     formatBytes(total)
   }: ${counts}. Vega and
 stdlib are most of them; of stdlib one function is used. Bundles leave out what is not imported. The
-npm package holds such a bundle and depends on one package, \`deno\` (MIT), whose program has
+npm package holds such a bundle and depends on one package, \`deno\` (MIT), whose program takes
 ${formatBytes(deno)}.
 `;
 }

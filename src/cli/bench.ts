@@ -177,7 +177,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
     .option("--kernel <file>", `${KERNEL_HELP}, beside --algorithm; repeatable`, gather)
     .option("--tuning <file>", TUNING_HELP, pathOr("none"))
-    .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)
+    .option("--device-model <name|file>", DEVICE_MODEL_HELP, parseDeviceModel)
     .option("--policy <list>", "tile policies; auto lets the planner choose", parsePolicies, [
       "auto",
     ])

@@ -147,7 +147,7 @@ Deno.test("timingNotes() counts what did not settle and names what slowed down",
   const [noisy, slower] = timingNotes(cases, 0.01);
   assert.equal(
     noisy,
-    "1 of 2 cases are noisy: samples vary by more than 1 %; add --runs, or close other programs",
+    "1 of 2 cases is noisy: samples vary by more than 1 %; add --runs, or close other programs",
   );
   assert.match(
     slower!,

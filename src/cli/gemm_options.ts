@@ -164,7 +164,7 @@ export function gemmOptions() {
     .optionsGroup(GROUPS.kernel)
     .option("--kernel <file>", KERNEL_HELP)
     .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
-    .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)
+    .option("--device-model <name|file>", DEVICE_MODEL_HELP, parseDeviceModel)
     .option(
       "--policy <name>",
       `${policies.join(", ")}, or a tile such as 128x32x8_8x4, on matrix units 128x256x32_64x64m`,

@@ -14,11 +14,11 @@ import { verdictPainter } from "./talk.ts";
 import { fraction, positiveNumber } from "./values.ts";
 
 const EXAMPLES = `
-A folder stands for the .jsonl files in it. Runs are ordered by date, and called by their --tag commit=...,
+A folder stands for the .jsonl files in it. Runs are ordered by date, and named by their --tag commit=...,
 other tags or date. Records with the same tags are one run.
 
-A case is compared with the run that began its level, by the tests of compare. It is SLOWER or FASTER if it
-differs by more than --threshold, and so does its next run. Devices are not compared with each other.
+A case is compared with the last run that changed it, or else its first, by the tests of compare. It is SLOWER
+or FASTER if it differs by more than --threshold, and so does its next run. Devices are not compared with each other.
 Damaged lines are reported; the rest of their file is left out. Verdicts do not change the exit code.
 
 Examples:

@@ -22,7 +22,7 @@ on stdin. The suite has a line for each size, with the first layer's name and ho
 bench, tune and plan take the source itself as --model. What is no convolution or product that can run here
 is named on stderr.
 --dump writes an archive of each layer's operands and result, and a manifest, which verify takes.
-Shapes that a model leaves open come from onnxruntime's inference, a package that is fetched when it is
+Shapes that a model leaves open come from onnxruntime, an npm package of 113 MB that is fetched when it is
 first needed (WGCONV_ONNXRUNTIME can name its folder).
 
 Examples:

@@ -74,7 +74,7 @@ export function planCommand() {
     )
     .option(
       "--limits <what>",
-      "limits of every device, or those of a JSON file; - is stdin",
+      "those that every WebGPU device has, or of a JSON file; - is stdin",
       pathOr("default"),
       "default",
     )

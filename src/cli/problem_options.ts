@@ -122,7 +122,7 @@ export function problemCommand(name: string) {
     .option("--max-workspace <bytes>", WORKSPACE_HELP, parseWorkspace)
     .option("--max-bound-ratio <x>", BOUND_HELP, positiveNumber)
     .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
-    .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)
+    .option("--device-model <name|file>", DEVICE_MODEL_HELP, parseDeviceModel)
     .option("--policy <name>", POLICY_HELP, parsePolicy)
     .option(
       "--splits <n>",

@@ -110,7 +110,9 @@ export function timingNotes(cases: readonly ReadCase[], spread: number | undefin
   const share = `${Number((100 * (spread ?? 0)).toPrecision(4))} %`;
   return [
     ...(noisy.length === 0 ? [] : [
-      `${noisy.length} of ${timed.length} cases are noisy: samples vary by more than ${share}; add --runs, or close other programs`,
+      `${noisy.length} of ${timed.length} cases ${
+        noisy.length === 1 ? "is" : "are"
+      } noisy: samples vary by more than ${share}; add --runs, or close other programs`,
     ]),
     ...(slower.length === 0 ? [] : [
       `${slower.length} of ${timed.length} cases slowed down during timing ` +

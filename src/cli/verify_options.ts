@@ -12,8 +12,8 @@ The result in --output is compared in FP64, and its errors with those that the a
   f16-f32   operands in f16, f32 sums; so bf16-f32. The file's type says how results are stored
   f16       f16 results, sums in f32 or f16; bf16: bf16 results, f32 sums. f16-f32-f16 says all three
   auto      finds the finest arithmetic that explains the result, and says which it is
-Files are as wgconv conv takes them. No GPU is used.
-Shapes, layouts and types of files are those of wgconv conv; wgconv verify gemm takes products.
+Files are as wgconv conv takes them, their shapes, layouts and types; wgconv verify gemm takes products. Only
+--kernel uses a GPU.
 ${FUZZ_NOTES}
 
 Examples:

@@ -118,7 +118,7 @@ Deno.test("historyText() names runs, standing regressions and what it cannot tel
   assert.match(text, /^2 runs of 2 cases on TestGPU, 2026-01-01 to 2026-01-02$/m);
   assert.match(text, /^2026-01-02 00:00:00 +2026-01-02 +1 +0 +0 +0 +-$/m);
   assert.match(text, /^LayerN2 +fwd .* SLOWER by 50 % +2026-01-02 00:00:00 +1.000 ms +1.500 ms /m);
-  assert.match(text, /^now: 1 case slower than before, 0 wrong$/m);
+  assert.match(text, /^at the last run: 1 case slower than before, 0 wrong$/m);
   assert.match(text, /^1 case not in the last run$/m);
   assert.match(text, /^1 case with fewer than 5 samples a run/m);
 });

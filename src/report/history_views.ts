@@ -161,7 +161,7 @@ export function standingLines(history: History): string[] {
       points.every(({ time_ms: time }) => time === null || time.samples.length < 5)
     ).length;
   return [
-    `now: ${counted(slower, "case")} slower than before, ` +
+    `at the last run: ${counted(slower, "case")} slower than before, ` +
     `${wrong} wrong`,
     ...speeds,
     ...devices.length > 1
