@@ -123,7 +123,7 @@ Deno.test("a sweep of any command is spread over processes, and goes on where it
   using temporary = temporaryDirectory();
   const { path } = temporary;
   await Deno.writeTextFile(`${path}/suite.txt`, "mb1ic4ih8oc4kh3\nmb1ic4ih9oc8kh1\n");
-  const worker = `${Deno.execPath()} run -A ${ROOT}tests/support/reference_worker.ts`;
+  const worker = `'${Deno.execPath()}' run -A '${ROOT}tests/support/reference_worker.ts'`;
   const sweep = (results: string, parts: number, ...command: string[]) =>
     shell("gpus.sh", [results, "-,-", `${path}/bin/wgconv`, ...command], path, {
       PARTS: String(parts),
