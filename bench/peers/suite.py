@@ -89,6 +89,8 @@ def read_convs(path, match="", seen=()):
             pattern = value.strip("'\"")
         elif option == "--reset":
             batch, pattern = 0, ""
+        elif option in ("--dir", "--dt", "--cfg", "--stag", "--dtag"):
+            continue  # Operations, types and layouts are the program's own options.
         else:
             try:
                 made = parse_conv(word)
@@ -100,9 +102,11 @@ def read_convs(path, match="", seen=()):
 
 
 def _words(text):
-    """Words of lines, without comments; quotes hold names together, a backslash glues the next word."""
+    """Words of lines, without comments and products; quotes hold names together, a backslash glues the next word."""
     words = []
     for line in text.splitlines():
+        if re.match(r"\s*\d+\s+\d+\s+\d", line):
+            continue
         for word in re.findall(r'#.*|(?:[^\s"#]|"[^"]*"?)+', line):
             if word.startswith("#"):
                 break

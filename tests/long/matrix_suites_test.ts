@@ -12,7 +12,7 @@ import { isRefusal, type Planned } from "../../src/algorithms/refusal.ts";
 import { parseSuite } from "../../src/bench/suite.ts";
 import { OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
-import { TRANSPOSES } from "../../src/problem/gemm_problem.ts";
+import { type GemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
 import { parseGemmSuite } from "../../src/problem/gemm_suite.ts";
 import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
 import { assertWithin, usesUnits } from "../support/matrix_ends.ts";
@@ -22,9 +22,10 @@ const SUITES = new URL("../../bench/suites/", import.meta.url);
 const suites = [...Deno.readDirSync(SUITES)].map(({ name }) => name).sort();
 const textOf = (name: string) => Deno.readTextFileSync(new URL(name, SUITES));
 const isProducts = (name: string) => name.startsWith("gemm");
-const problems = suites.filter((name) => !isProducts(name))
-  .flatMap((name) => parseSuite(textOf(name), name));
 const products = suites.filter(isProducts).flatMap((name) => parseGemmSuite(textOf(name), name));
+const onProduct = (product: GemmProblem) => void products.push(product);
+const problems = suites.filter((name) => !isProducts(name))
+  .flatMap((name) => parseSuite(textOf(name), name, "fwd", undefined, { onProduct }));
 
 /** What multiplies on matrix units, in which layouts, and how many of the suites' plans do at least. */
 const CONVOLUTIONS = [
