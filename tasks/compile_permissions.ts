@@ -12,6 +12,7 @@ export const ENVIRONMENT: readonly string[] = [
   "HOME",
   "LOCALAPPDATA",
   "NO_COLOR",
+  "ORT_DISABLE_TELEMETRY",
   "VK_DRIVER_FILES",
   "VK_ICD_FILENAMES",
   "WGCONV_DAWN",

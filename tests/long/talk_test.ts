@@ -118,7 +118,8 @@ Deno.test({
   name: "a terminal shows which case runs, and how long the others will take",
   ignore: !existsSync("/usr/bin/script"),
   async fn() {
-    const line = `run -A --quiet --cached-only "${ROOT}main.ts" bench mb1ic4,6,8ih9oc4kh3 --op all`;
+    const line =
+      `run -A --quiet --cached-only "${ROOT}main.ts" bench mb1ic4,6,8ih9oc4kh3 --op all --fill-ms 50`;
     const { stdout } = await run(
       "script",
       ["-qec", `stty cols 60; ${Deno.execPath()} ${line}`, "/dev/null"],
@@ -144,7 +145,7 @@ Deno.test({
     const line = `run -A --quiet --cached-only "${ROOT}main.ts" ${tune} --output ${folder.path}/t`;
     const { stdout } = await run(
       "script",
-      ["-qec", `${Deno.execPath()} ${line}`, "/dev/null"],
+      ["-qec", `stty cols 200; ${Deno.execPath()} ${line}`, "/dev/null"],
       { env: { XDG_RUNTIME_DIR: "/tmp" } },
     );
     assert.match(
