@@ -172,5 +172,6 @@ if __name__ == "__main__":
     if "--fault" in sys.argv:
         from faults import FAULTS
 
-        run = FAULTS[sys.argv[sys.argv.index("--fault") + 1]]
+        name = sys.argv[sys.argv.index("--fault") + 1]
+        run = FAULTS.get(name) or sys.exit(f"error: there is no fault {name}, only {', '.join(FAULTS)}")
     serve(lambda request: answer(request, run))

@@ -21,14 +21,17 @@ import { readOwnKernel } from "./own_kernel.ts";
  *
  * @throws {UnsupportedError} where there is no device, or it lacks what the kernel enables.
  */
-export async function ownProgram(path: string, choice: GpuChoice): Promise<Program> {
+export async function ownProgram(
+  path: string,
+  { backend, adapter }: GpuChoice,
+): Promise<Program> {
   const own = readOwnKernel(path);
   using stack = new DisposableStack();
   const planning = own.op === "gemm" ? {} : { algorithm: own.name };
   if (own.op !== "gemm") stack.use(registerAlgorithm(ownAlgorithm(own)));
   const features = own.passes.flatMap((pass) => pass.features);
   const half = own.dtype === "f16" ? ["shader-f16"] : [];
-  const gpu = await openDevice({ ...choice, features: [...features, ...half] });
+  const gpu = await openDevice({ backend, adapter, features: [...features, ...half] });
   const { device } = stack.use(gpuExecutor(gpu));
   const subjectOf = (asked: Asked): Subject => {
     const { dtype, outDtype = dtype } = own;

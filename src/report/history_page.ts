@@ -88,7 +88,7 @@ export async function historyPage(history: History, leftOut: readonly string[]):
     .map((kind) => `<li><i style="background:${COLOURS[kind]}"></i>${kind}</li>`).join("");
   return htmlPage("wgconv history", [
     "<h1>wgconv history</h1>",
-    headline(now!.replace(/^now: /, ""), others),
+    headline(now!, others),
     `<p>${text(historyHeading(history))}.</p>`,
     leftOut.length === 0
       ? ""

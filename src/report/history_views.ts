@@ -161,8 +161,7 @@ export function standingLines(history: History): string[] {
       points.every(({ time_ms: time }) => time === null || time.samples.length < 5)
     ).length;
   return [
-    `at the last run: ${counted(slower, "case")} slower than before, ` +
-    `${wrong} wrong`,
+    `${counted(slower, "case")} slower than before, ${wrong} wrong`,
     ...speeds,
     ...devices.length > 1
       ? [`${devices.length} devices: a case is compared with its own device's runs alone`]
@@ -191,6 +190,7 @@ export function counted(count: number, what: string): string {
 export function historyText(history: History, paint: Paint, room?: number): string {
   const lines = (all: readonly string[]) => all.map(printableMessage).join("\n");
   const rows = changedRunRows(history);
+  const [now, ...others] = standingLines(history);
   const standing = allChanges(history).filter(({ stands, kind }) =>
     stands && (kind === "SLOWER" || kind === "WRONG")
   );
@@ -210,6 +210,6 @@ export function historyText(history: History, paint: Paint, room?: number): stri
         (cell, column) => CHANGE_COLUMNS[column]!.title === "change" ? paint(cell, column) : cell,
       )
     }`,
-    lines(standingLines(history)),
+    lines([`at the last run: ${now}`, ...others]),
   ].filter((part) => part !== "").join("\n\n");
 }

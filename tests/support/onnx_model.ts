@@ -12,7 +12,9 @@ export interface TestNode {
   readonly others?: readonly string[];
   readonly name?: string;
   readonly domain?: string;
+  /** Numbers are whole, but for those of `floats`. */
   readonly attributes?: Readonly<Record<string, number | string | readonly number[] | TestGraph>>;
+  readonly floats?: Readonly<Record<string, number>>;
 }
 
 /** A graph; shapes of tensors by name, f32 but for those whose type stands in `types`. */
@@ -32,6 +34,8 @@ export interface TestGraph {
   readonly types?: Readonly<Record<string, number>>;
   /** Version of the format; 8 where absent. */
   readonly version?: number;
+  /** Version of the operators; 17 where absent. */
+  readonly opset?: number;
   /** Whether weights lie in another file. */
   readonly external?: boolean;
 }
@@ -56,7 +60,7 @@ function int(writer: BinaryWriter, no: number, value: number): void {
 export function onnxModel(graph: TestGraph): Uint8Array<ArrayBuffer> {
   const writer = new BinaryWriter();
   int(writer, 1, graph.version ?? 8);
-  message(writer, 8, () => int(writer, 2, 17));
+  message(writer, 8, () => int(writer, 2, graph.opset ?? 17));
   message(writer, 8, () => {
     text(writer, 1, "com.microsoft");
     int(writer, 2, 1);
@@ -136,6 +140,13 @@ function writeNode(writer: BinaryWriter, node: TestNode): void {
         ? 5
         : 7;
       int(writer, 20, type);
+    });
+  }
+  for (const [name, value] of Object.entries(node.floats ?? {})) {
+    message(writer, 5, () => {
+      text(writer, 1, name);
+      writer.tag(2, WireType.Bit32).float(value);
+      int(writer, 20, 1);
     });
   }
 }

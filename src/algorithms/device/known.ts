@@ -89,8 +89,10 @@ const XE: Architecture = {
   registers: 114_688,
   sharedBytes: 65_536,
   units: "",
-  source: "Intel Gen9 and Xe-LP architecture guides",
+  source: "Intel Xe-LP architecture guide",
 };
+/** A subslice of eight execution units. */
+const GEN9: Architecture = { ...XE, registers: 57_344, source: "Intel Gen9 architecture guide" };
 const XE_HPG: Architecture = {
   ...XE,
   registers: 131_072,
@@ -187,7 +189,7 @@ export const KNOWN_GPUS: readonly KnownGpu[] = [
   gpu("arc-140v", "Intel Arc 140V", /\b140V\b|LNL/i, XE2, [8, 4.2, 0.136, 8]),
   gpu("arc-a770", "Intel Arc A770", /\bA770M?\b|DG2/i, XE_HPG, [32, 19.7, 0.56, 16]),
   gpu("iris-xe", "Intel Iris Xe", /Iris.*Xe|TGL GT2|ADL GT2/i, XE, [6, 2.1, 0.068, 3.75]),
-  gpu("uhd630", "Intel UHD Graphics 630", /UHD Graphics 6[23]0|CFL GT2|SKL GT2/i, XE, [
+  gpu("uhd630", "Intel UHD Graphics 630", /UHD Graphics 6[23]0|CFL GT2|SKL GT2/i, GEN9, [
     3,
     0.44,
     0.042,

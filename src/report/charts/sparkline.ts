@@ -1,3 +1,4 @@
+import { text } from "../html.ts";
 import { median } from "../stats.ts";
 
 const WIDTH = 160;
@@ -55,7 +56,6 @@ export function sparkline(
       : dot(x(points[0]!.at), y(points[0]!.value), "currentColor", 2),
     ...marks.map(({ at, value, colour }) => dot(x(at), y(value), colour, 3.2)),
   ];
-  const name = label.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
-  return `<svg role="img" aria-label="${name}" width="${WIDTH}" height="${HEIGHT}" ` +
+  return `<svg role="img" aria-label="${text(label)}" width="${WIDTH}" height="${HEIGHT}" ` +
     `viewBox="0 0 ${WIDTH} ${HEIGHT}">${shown.join("")}</svg>`;
 }
