@@ -43,6 +43,8 @@ const { values, positionals: [asked = "", ...suites] } = parseArgs({
   },
 });
 const made = { fill: "uniform11", seed: 1 } as const;
+// onnxruntime-node would send what runs to its maker.
+Deno.env.set("ORT_DISABLE_TELEMETRY", "1");
 const provider = await loadProvider(oneOf(BACKENDS)(values.backend));
 lend(provider.gpu);
 const own = await openOn(provider, { optionalFeatures: ["shader-f16"] });
