@@ -15,7 +15,6 @@ const USES: Readonly<Record<string, readonly [where: string, use: string]>> = {
   "@commander-js/extra-typings": ["program", "types of commander; no code"],
   "valibot": ["program", "schemas of records and files"],
   "@bufbuild/protobuf": ["program", "wire format of ONNX files"],
-  "@stdlib/math-base-special-erfc": ["program", "erfc of the rank test"],
   "re2js": ["program", "patterns of `--match`, in linear time"],
   "shellwords": ["program", "splits commands of `--run` and `--worker`"],
   "text-table": ["program", "tables on terminals"],
@@ -146,9 +145,9 @@ ${table}
 
 The program and the library install ${shipped.size} packages, ${
     formatBytes(total)
-  }: ${counts}. Vega and
-stdlib are most of them; of stdlib one function is used. Bundles leave out what is not imported. The
-npm package holds such a bundle and depends on one package, \`deno\` (MIT), whose program takes
+  }: ${counts}. Vega is
+most of them. Bundles leave out what is not imported. The npm package holds such a bundle and depends
+on one package, \`deno\` (MIT), whose program takes
 ${formatBytes(deno)}.
 `;
 }

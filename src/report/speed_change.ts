@@ -1,7 +1,7 @@
+import { erfc } from "../reference/activate.ts";
 import { median, medianAbsoluteDeviation } from "./stats.ts";
 import { formatMilliseconds } from "./format.ts";
 import type { ReadCase, ReadTime } from "./record_schema.ts";
-import erfc from "@stdlib/math-base-special-erfc";
 
 export type SpeedVerdict = "SAME" | "FASTER" | "SLOWER" | "AMBIGUOUS";
 
