@@ -21,6 +21,36 @@ const RANDOM_BYTES = 4 << 20;
 const TOGETHER_BYTES = 1 << 30;
 const MOST_TOGETHER = 8;
 
+/** Where plans are made ready on random data, which they share; its buffers go with it. */
+export interface PlanRoom extends Disposable {
+  /**
+   * A plan that is ready to run; a sentence where the device cannot run it.
+   *
+   * @throws {DeviceError} where the device is lost.
+   */
+  prepare(plan: TimedPlan): Promise<Timed | string>;
+  /** Frees what plans were made ready on. */
+  clear(): void;
+}
+
+/** Room for plans on a device. */
+export function planRoom(gpu: GpuDevice): PlanRoom {
+  const made = new Map<TimedPlan["dtype"], GPUBuffer>();
+  let resources = new DisposableStack();
+  const clear = () => {
+    resources.dispose();
+    resources = new DisposableStack();
+  };
+  return {
+    prepare: (one) => prepared(gpu, one, made, resources),
+    clear,
+    [Symbol.dispose]() {
+      clear();
+      made.forEach((buffer) => buffer.destroy());
+    },
+  };
+}
+
 /**
  * Times plans on random data, neighbours in turn. What a device cannot run has a sentence in place of a time.
  *
@@ -32,14 +62,12 @@ export async function timePlans(
   protocol: TimingProtocol,
   onDone: (count: number) => void = () => {},
 ): Promise<PlanTime[]> {
-  const made = new Map<TimedPlan["dtype"], GPUBuffer>();
-  using random = new DisposableStack();
-  random.defer(() => made.forEach((buffer) => buffer.destroy()));
+  using room = planRoom(gpu);
   const times: PlanTime[] = [];
   for (const some of together(plans)) {
-    using resources = new DisposableStack();
+    room.clear();
     const ready: (Timed | string)[] = [];
-    for (const one of some) ready.push(await prepared(gpu, one, made, resources));
+    for (const one of some) ready.push(await room.prepare(one));
     const timed = ready.filter((one) => typeof one !== "string");
     const taken = (await timeRivals(gpu.info.software, timed, protocol)).values();
     times.push(...ready.map((one) => typeof one === "string" ? one : taken.next().value!));

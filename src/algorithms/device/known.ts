@@ -230,7 +230,7 @@ export function gpuModel(adapter: string): DeviceModel {
   if (isMeasured(adapter)) return H200;
   const said = wordsOf(adapter);
   const known = KNOWN_GPUS.find(({ pattern }) => pattern.test(said));
-  const model = known === undefined ? unknownModel(said) : publishedModel(known);
+  const model = known === undefined ? unknownModel(adapter) : publishedModel(known);
   const most = NVK.test(said) ? NVK_RESULTS : Infinity;
   return { ...model, threadResults: Math.min(model.threadResults, most) };
 }
@@ -239,7 +239,9 @@ export function gpuModel(adapter: string): DeviceModel {
 const NVK = /\bnvk\b/i;
 const NVK_RESULTS = 64;
 
-function unknownModel(said: string): DeviceModel {
+/** The model of a GPU of which nothing but its vendor is known, if that. */
+export function unknownModel(adapter: string): DeviceModel {
+  const said = wordsOf(adapter);
   const vendors = Object.entries(VENDORS) as [Vendor, (typeof VENDORS)[Vendor]][];
   const [vendor, named] = vendors.find(([, { pattern }]) => pattern.test(said)) ?? [];
   const like = KNOWN_GPUS.filter((one) => vendor === undefined || one.vendor === vendor);
@@ -299,6 +301,18 @@ export function publishedModel(
       storeAgain: costs.storeAgain * computing / moving,
       unitStore: costs.unitStore * computing / moving,
     },
+  };
+}
+
+/** The model of a device with so many multiprocessors of the same kind, and as much more bandwidth. */
+export function sizedModel(device: DeviceModel, multiprocessors: number): DeviceModel {
+  const factor = multiprocessors / device.multiprocessors;
+  const { rates, costs } = device;
+  return {
+    ...device,
+    multiprocessors,
+    rates: scaledBy(rates, factor),
+    costs: { ...costs, dispatch: costs.dispatch * factor },
   };
 }
 

@@ -1,0 +1,270 @@
+/**
+ * How good `auto` chooses on a GPU that nobody measured, before and after it has timed its best candidates:
+ *   deno run -A bench/planner_unmeasured.ts --out FOLDER [--workers 8] [--seconds 280] [--suite networks,more_networks]
+ *     [--op LIST] [--layout nchw] [--layers N] [--backend dawn]
+ *   deno run -A bench/planner_unmeasured.ts --summary FOLDER
+ * The GPU is taken for an unknown one of its vendor, whatever its name. A case is a layer and an operation, in a drawn order. Every
+ * plan that any of the choices or candidates names is timed; choices are held against the fastest. Workers plan and compile side by
+ * side, and time one after the other. FOLDER gets a line of JSON a case. Without a network: deno bundle bench/planner_unmeasured.ts
+ * -o dist/planner_unmeasured.js.
+ */
+import { parseArgs } from "node:util";
+import { join } from "node:path";
+import { autoRequest, GPU_GOODNESS } from "./measured_case.ts";
+import { rankRivals, requestFor } from "../src/algorithms/cost/auto.ts";
+import { planKey, shortlist } from "../src/algorithms/cost/shortlist.ts";
+import { H200 } from "../src/algorithms/device/h200.ts";
+import {
+  KNOWN_GPUS,
+  publishedModel,
+  sizedModel,
+  unknownModel,
+} from "../src/algorithms/device/known.ts";
+import type { DeviceModel } from "../src/algorithms/device/model.ts";
+import type { Plan } from "../src/algorithms/plan.ts";
+import { tryPlanConv } from "../src/algorithms/planner.ts";
+import { isRefusal } from "../src/algorithms/refusal.ts";
+import type { PlanRequest } from "../src/algorithms/request.ts";
+import { readSuite } from "../src/bench/suite_files.ts";
+import { oneOf, parseShard, someOf, wholeNumber } from "../src/cli/values.ts";
+import { type GpuDevice, openDevice } from "../src/gpu/device.ts";
+import { compileKernels } from "../src/gpu/prepare.ts";
+import { BACKENDS } from "../src/gpu/provider.ts";
+import { OPERATIONS } from "../src/problem/conv_problem.ts";
+import { printDescriptor } from "../src/problem/descriptor.ts";
+import { gpuPlanning } from "../src/run/executor.ts";
+import { timePlans } from "../src/run/time_plans.ts";
+import { fastestOf, timeWithin } from "../src/run/time_within.ts";
+import { LAYOUTS } from "../src/tensor/layout.ts";
+import { RandomWords } from "../src/tensor/random.ts";
+
+const PROTOCOL = { samples: 7, fillMs: 2, warmUpMs: { first: 30, next: 6, most: 60 } };
+/** What `conv` may spend. */
+const BUDGET_MS = 1000;
+/** Rivals of each model that are timed at most, and candidates that are chosen from. */
+const RIVALS = 6;
+const CANDIDATES = 6;
+
+/** A line of the output: what every plan took, and which plans the choices are. */
+interface Line {
+  readonly name: string;
+  readonly problem: string;
+  readonly op: string;
+  readonly layout: string;
+  /** By a plan's number; a sentence of what did not run. */
+  readonly ms: readonly (number | string)[];
+  readonly compileMs: readonly number[];
+  /** Numbers of plans. */
+  readonly ways: Readonly<Record<string, number>>;
+  readonly kernels: readonly string[];
+  /** What each number of candidates was timed to be the fastest within the budget, and how long that took. */
+  readonly learned: Readonly<Record<number, { readonly way?: number; readonly tookMs: number }>>;
+}
+
+const { values } = parseArgs({
+  options: {
+    out: { type: "string" },
+    summary: { type: "string" },
+    workers: { type: "string", default: "8" },
+    seconds: { type: "string", default: "280" },
+    suite: { type: "string", default: "networks,more_networks" },
+    op: { type: "string", default: OPERATIONS.join() },
+    layout: { type: "string", default: "nchw" },
+    layers: { type: "string" },
+    backend: { type: "string", default: "wgpu" },
+    shard: { type: "string" },
+    until: { type: "string" },
+  },
+});
+const folder = values.summary ?? values.out;
+if (folder === undefined) {
+  console.error("planner_unmeasured: give --out FOLDER, or --summary FOLDER");
+  Deno.exit(2);
+}
+if (values.summary !== undefined) summarize(folder);
+else if (values.shard === undefined) await startWorkers(folder);
+else await work(folder, values.shard, Number(values.until));
+
+/** Runs this program as workers, a part of the cases each, and sums up. */
+async function startWorkers(folder: string): Promise<void> {
+  Deno.mkdirSync(folder, { recursive: true });
+  const count = wholeNumber(1)(values.workers);
+  const until = Date.now() + 1000 * wholeNumber(1)(values.seconds);
+  const all = Array.from({ length: count }, (_, index) =>
+    new Deno.Command(Deno.execPath(), {
+      args: [
+        ...["run", "-A", "--no-check", Deno.mainModule, ...Deno.args],
+        ...[`--shard=${index + 1}/${count}`, `--until=${until}`],
+      ],
+      stdout: "inherit",
+      stderr: "inherit",
+    }).output());
+  const failed = (await Promise.all(all)).filter(({ success }) => !success).length;
+  if (failed > 0) console.error(`planner_unmeasured: ${failed} workers failed`);
+  summarize(folder);
+}
+
+async function work(folder: string, part: string, until: number): Promise<void> {
+  const shard = parseShard(part);
+  using gpu = await openDevice({ backend: oneOf(BACKENDS)(values.backend) });
+  const { adapter, backend, software } = gpu.info;
+  const unknown = unknownModel(software ? "a GPU" : adapter);
+  if (shard.index === 1) console.log(`${adapter}, ${backend}, planned for as ${unknown.name}`);
+  const cases = drawn().filter((_, place) => place % shard.count === shard.index - 1);
+  using lock = Deno.openSync(join(folder, "lock"), { create: true, write: true });
+  for (const request of cases) {
+    if (Date.now() > until) break;
+    const line = await measure(gpu, { ...request, ...gpuPlanning(gpu, {}) }, unknown, lock);
+    Deno.writeTextFileSync(join(folder, `part${shard.index}.jsonl`), `${JSON.stringify(line)}\n`, {
+      append: true,
+    });
+  }
+}
+
+/** All cases in an order that is drawn, so that any part of them stands for the others. */
+function drawn(): PlanRequest[] {
+  const layouts = someOf(LAYOUTS)(values.layout);
+  const problems = values.suite.split(",").flatMap((name) => readSuite(name));
+  const requests = problems.slice(
+    0,
+    values.layers === undefined ? undefined : wholeNumber(1)(values.layers),
+  )
+    .flatMap((problem) =>
+      someOf(OPERATIONS)(values.op).flatMap((op) =>
+        layouts.map((layout) => autoRequest({ ...problem, op }, layout))
+      )
+    );
+  const words = new Uint32Array(requests.length);
+  new RandomWords(1).fill(words);
+  return [...requests.keys()].sort((a, b) => words[a]! - words[b]!).map((place) =>
+    requests[place]!
+  );
+}
+
+/** The middle one of NVIDIA's known GPUs by multiprocessors. */
+function middleModel(): DeviceModel {
+  const like = KNOWN_GPUS.filter(({ vendor }) => vendor === "nvidia")
+    .toSorted((a, b) => a.multiprocessors - b.multiprocessors);
+  return publishedModel(like[Math.floor(like.length / 2)]!);
+}
+
+async function measure(
+  gpu: GpuDevice,
+  asked: PlanRequest,
+  unknown: DeviceModel,
+  lock: Deno.FsFile,
+): Promise<Line> {
+  const { problem, dtype, layout } = asked;
+  const plans = new Map<string, number>();
+  const list: Plan[] = [];
+  const ways: Record<string, number> = {};
+  const add = (name: string, plan: Plan) => {
+    const key = planKey(plan);
+    if (!plans.has(key)) plans.set(key, list.push(plan) - 1);
+    ways[name] = plans.get(key)!;
+  };
+  const request = { ...asked, device: unknown };
+  const models = { h200: H200, unknown, middle: middleModel() };
+  for (const [name, device] of Object.entries(models)) {
+    const auto = tryPlanConv({ ...asked, device });
+    if (isRefusal(auto)) throw new Error(auto.text);
+    add(`${name}.auto`, auto);
+    const ranked = rankRivals({ ...asked, device }).filter(({ reason }) => reason === undefined);
+    ranked.slice(0, RIVALS).forEach((rival, place) => {
+      const sizes = name === "h200" || place > 2 ? [1] : [1, 4, 16];
+      for (const size of sizes) {
+        const sized = sizedModel(device, size * device.multiprocessors);
+        const plan = tryPlanConv({ ...requestFor(asked, rival), device: sized });
+        if (!isRefusal(plan)) {
+          add(`${name}.${place}.${size} ${rival.algorithm} ${rival.tile ?? ""}`, plan);
+        }
+      }
+    });
+  }
+  const entrants = shortlist(request, CANDIDATES, tryPlanConv);
+  entrants.forEach(({ plan }, place) => add(`candidate.${place}`, plan));
+  const compileMs: number[] = [];
+  for (const plan of list) {
+    const start = performance.now();
+    await compileKernels(gpu, plan).catch(() => {});
+    compileMs.push(Math.round(performance.now() - start));
+  }
+  await lock.lock(true);
+  try {
+    const timed = list.map((plan) => ({ plan, dtype }));
+    const times = await timePlans(gpu, timed, PROTOCOL);
+    const learned: Record<number, { way?: number; tookMs: number }> = {};
+    for (const count of [3, 5]) {
+      const some = entrants.slice(0, count);
+      const start = performance.now();
+      const found = fastestOf(
+        await timeWithin(gpu, some.map(({ plan }) => ({ plan, dtype })), BUDGET_MS),
+      );
+      const tookMs = Math.round(performance.now() - start);
+      learned[count] = {
+        tookMs,
+        ...(found === undefined ? {} : { way: ways[`candidate.${found}`]! }),
+      };
+    }
+    return {
+      name: problem.name ?? printDescriptor(problem),
+      problem: printDescriptor(problem),
+      op: problem.op,
+      layout,
+      ms: times.map((time) => typeof time === "string" ? time : time.median),
+      compileMs,
+      ways,
+      kernels: list.map(({ kernel }) => kernel),
+      learned,
+    };
+  } finally {
+    await lock.unlock();
+  }
+}
+
+function summarize(folder: string): void {
+  const lines = [...Deno.readDirSync(folder)].filter(({ name }) => /^part\d+\.jsonl$/.test(name))
+    .flatMap(({ name }) => Deno.readTextFileSync(join(folder, name)).trim().split("\n"))
+    .map((line): Line => JSON.parse(line));
+  const time = ({ ms }: Line, way: number | undefined) => {
+    const taken = way === undefined ? Infinity : ms[way]!;
+    return typeof taken === "number" ? taken : Infinity;
+  };
+  const best = (line: Line) => Math.min(...line.ms.map((_, way) => time(line, way)));
+  const tell = (title: string, ratio: (line: Line) => number) => {
+    const ratios = lines.map(ratio);
+    const good = ratios.filter((one) => one <= GPU_GOODNESS.good).length;
+    const mean = Math.exp(ratios.reduce((sum, one) => sum + Math.log(one), 0) / ratios.length);
+    console.log(
+      `${title}: ${good} of ${lines.length} (${(100 * good / lines.length).toFixed(1)} %) within ` +
+        `${GPU_GOODNESS.good} times the best, geometric mean ${mean.toFixed(3)}, worst ${
+          Math.max(...ratios).toFixed(2)
+        }`,
+    );
+  };
+  const of = (way: string) => (line: Line) => time(line, line.ways[way]) / best(line);
+  tell("unknown GPU, first choice", of("unknown.auto"));
+  for (const count of [3, 5]) {
+    tell(
+      `unknown GPU, after timing ${count}`,
+      (line) => time(line, line.learned[count]!.way ?? line.ways["unknown.auto"]) / best(line),
+    );
+    tell(`unknown GPU, best of ${count}`, (line) =>
+      Math.min(
+        ...Array.from({ length: count }, (_, place) => time(line, line.ways[`candidate.${place}`])),
+      ) / best(line));
+  }
+  tell("middle GPU, first choice", of("middle.auto"));
+  tell("H200's own figures", of("h200.auto"));
+  const took = lines.map(({ learned }) => learned[3]!.tookMs).toSorted((a, b) => a - b);
+  const compiled = lines.map(({ ways, compileMs }) =>
+    [0, 1, 2].reduce((sum, place) => sum + (compileMs[ways[`candidate.${place}`] ?? -1] ?? 0), 0)
+  ).toSorted((a, b) => a - b);
+  const share = (all: number[], part: number) => all[Math.floor(part * (all.length - 1))];
+  console.log(
+    `timing three: median ${share(took, 0.5)} ms, 95 % ${
+      share(took, 0.95)
+    } ms beside compilation of ` +
+      `median ${share(compiled, 0.5)} ms, 95 % ${share(compiled, 0.95)} ms`,
+  );
+}
