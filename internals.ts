@@ -67,7 +67,7 @@ export type { SizeMode } from "./src/kernels/module.ts";
 export * from "./src/kernels/main_loop_variant.ts";
 export * from "./src/algorithms/plan.ts";
 export * from "./src/algorithms/planner.ts";
-export type { Algorithm, AlgorithmOption } from "./src/algorithms/algorithm.ts";
+export type { Algorithm, AlgorithmOption, OptionChoice } from "./src/algorithms/algorithm.ts";
 export type { AlgorithmName } from "./src/algorithms/plan.ts";
 export { algorithmNames, algorithms, registerAlgorithm } from "./src/algorithms/registry.ts";
 export type { PlanRequest } from "./src/algorithms/request.ts";

@@ -50,7 +50,7 @@ using gpu = await openDevice({
   features: dtype === "f16" ? ["shader-f16"] : [],
   robust: false,
 });
-const plan = expectPlanned(subject.plan({
+const plan = expectPlanned(subject.planner.plan({
   ...gpuPlanning(gpu, {}),
   algorithm: values.algorithm as AlgorithmName | "auto",
   ...(values.math && { math: oneOf(MATHS)(values.math) }),

@@ -145,7 +145,7 @@ async function healthy(
     const { result } = await convolve(gpu, problem, operands, { algorithm: "implicit-gemm" });
     return result;
   }
-  const { values, magnitudes } = await subject.reference(operands, {});
+  const { values, magnitudes } = await subject.reference.of(operands, {});
   const noise = fillTensor("f32", [2 ** 20 + 7], "normal", 99).data;
   const typical = TYPICAL * Math.sqrt(accumulationLength(problem)) * 2 ** -24 *
     (rms(values) / rms(magnitudes));

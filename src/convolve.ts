@@ -130,7 +130,7 @@ export async function convolve(
   const { asked, subject, plan } = planConvolution(gpu, problem, { ...wanted, epilogue, integers });
   const used = usedOperands(DOING, subject, operands);
   // Nothing is awaited before operands are on their way, so that a caller may change them at once.
-  if (subject.admit) await subject.admit("none", () => used);
+  if (subject.planner.admit) await subject.planner.admit("none", () => used);
   const left = convResult(asked.problem, asked, asked.outDtype);
   const made = await gpu.guard(() => runPlan(gpu, plan, used, left, samples, repeats));
   return { ...asked, plan, shape: left.shape, repeats, ...made };

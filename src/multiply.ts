@@ -83,7 +83,7 @@ export async function multiply(
   const { subject, plan } = planProduct(gpu, problem, wanted);
   const used = usedOperands(doing, subject, operands);
   // Nothing is awaited before operands are on their way, so that a caller may change them at once.
-  if (subject.admit) await subject.admit("none", () => used);
+  if (subject.planner.admit) await subject.planner.admit("none", () => used);
   const { result, samplesNs, clock } = await gpu.guard(() =>
     runPlan(gpu, plan, used, subject.result, samples)
   );

@@ -111,7 +111,10 @@ export function gemmKernels(
   const list = new KernelList();
   for (const problem of problems) {
     for (const dtype of dtypes) {
-      list.add(gemmSubject(problem, { dtype }).plan(planning), planning.policy === undefined);
+      list.add(
+        gemmSubject(problem, { dtype }).planner.plan(planning),
+        planning.policy === undefined,
+      );
     }
   }
   return list;

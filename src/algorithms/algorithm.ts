@@ -51,6 +51,14 @@ export type AlgorithmOption =
   | "math"
   | "output-layout";
 
+/** Options of an algorithm that are worth measuring, as a request says them; the planner's choice where absent. */
+export interface OptionChoice {
+  /** The pair of kernels. */
+  readonly pair?: string;
+  /** Segments, as `--segments` takes them. */
+  readonly segments?: number;
+}
+
 /** A convolution algorithm: all that the planner, `auto`, commands and tables know of it. */
 export interface Algorithm {
   /** As `--algorithm` takes it; no two are the same. */
@@ -67,6 +75,8 @@ export interface Algorithm {
   atLeast?(request: PlanRequest, candidate: Candidate): number;
   /** Predicted microseconds; undefined, or absent, where nothing predicts them. */
   price?(request: PlanRequest): Planned<number> | undefined;
+  /** What a tuning measures beside the planner's choice of its options; nothing where absent. */
+  rivals?(request: PlanRequest): readonly OptionChoice[];
   /** Its passes and buffers, or why there are none; `uniform` keeps sizes out of the kernels' texts. */
   plan(request: PlanRequest, mode: SizeMode): Planned<Plan>;
 }

@@ -13,7 +13,7 @@ import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 import { halfError, typicalError } from "../winograd/amplification.ts";
 import { formatTile } from "../winograd/tile.ts";
 import { winogradTransform } from "../winograd/transform.ts";
-import { allowedAmplification, inaccuracy } from "./algorithm.ts";
+import { allowedAmplification, inaccuracy, type OptionChoice } from "./algorithm.ts";
 import { missingOption, planFastest, planTuned, unsupported } from "./cost/auto.ts";
 import { refuseCounts } from "./cut.ts";
 import { refuseSplitMath } from "./halves.ts";
@@ -60,6 +60,11 @@ export function supportedAlgorithms(
     const reason = unsupported(algorithm, request);
     return reason === undefined ? { name } : { name, reason };
   });
+}
+
+/** Options of the algorithm that a request names which are worth measuring beside the planner's choice. */
+export function algorithmRivals(request: PlanRequest): readonly OptionChoice[] {
+  return algorithmOf(request.algorithm)?.rivals?.(request) ?? [];
 }
 
 /** Rows of a product below which a tile is mostly padding: thin groups. */

@@ -8,7 +8,7 @@ import type { CaseTraits } from "../run/case_record.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
 import type { CacheState, RunCase, RunGroup, RunOptions } from "../run/run_group.ts";
-import type { Subject } from "../run/subject.ts";
+import { featuresOf, type Subject } from "../run/subject.ts";
 import { filterLayoutFor, type Layout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import type { SuiteProblem, SuiteProduct } from "./suite.ts";
@@ -99,7 +99,7 @@ export function referenceGroups(groups: readonly RunGroup[]): RunGroup[] {
 
 /** Features that a device needs for all groups of a run. */
 export function groupFeatures(groups: readonly RunGroup[]): string[] {
-  return [...new Set(groups.flatMap(({ subject }) => subject.features))];
+  return [...new Set(groups.flatMap(({ subject }) => featuresOf(subject)))];
 }
 
 /** Subjects without those that have been before. */

@@ -10,7 +10,7 @@ import {
   type RunHooks,
   type RunOptions,
 } from "../run/run_group.ts";
-import type { HostData, Subject } from "../run/subject.ts";
+import { type HostData, type Subject, titleOf } from "../run/subject.ts";
 import { caseId, recordCount, recordId, sharesData } from "./bench_plan.ts";
 import { eachCase, type SuiteCase } from "./each_case.ts";
 
@@ -35,7 +35,7 @@ export async function* runSuite(
     let tensors = new Map<string, HostData>();
     for (const group of groups) {
       const { subject } = group;
-      onCase(begun + 1, count, subject.title);
+      onCase(begun + 1, count, titleOf(subject));
       begun += recordCount([group]);
       if (last === undefined || !sharesData(subject, last)) tensors = new Map();
       last = subject;

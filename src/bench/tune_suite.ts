@@ -38,7 +38,7 @@ export async function* tuneSuite(
 ): AsyncGenerator<TunedGroup, void, undefined> {
   let first: Executor | undefined = await open();
   const executor = first;
-  const groups = benchGroups(bench).map((group) => withWinrs(group, bench, executor));
+  const groups = benchGroups(bench).map((group) => withRivals(group, bench, executor));
   const openFirst = async () => {
     const opened = first ?? await open();
     first = undefined;
@@ -94,16 +94,16 @@ function tries(tell: (what: string, trying: string) => void) {
   };
 }
 
-/** A group with a case more for each choice of WinRS that is worth measuring on the device, where that is among the rivals. */
-function withWinrs(
+/** A group with a case more for each choice of an algorithm's options that is worth measuring on the device. */
+function withRivals(
   group: RunGroup,
   { algorithms, caches, planning = {} }: BenchPlan,
   executor: Executor,
 ): RunGroup {
-  if (!algorithms.includes("winrs")) return group;
-  const rivals = executor.winrsRivals(group.subject, planning).map((rival) => (
-    { ...UNTUNED, algorithm: "winrs" as const, ...rival, caches }
-  ));
+  const rivals = algorithms.flatMap((algorithm) =>
+    executor.rivals(group.subject, { ...planning, algorithm })
+      .map((choice) => ({ ...UNTUNED, algorithm, ...choice, caches }))
+  );
   return { ...group, cases: [...group.cases, ...rivals] };
 }
 

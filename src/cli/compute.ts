@@ -4,7 +4,7 @@ import type { CheckMode } from "../run/coverage.ts";
 import { cpuExecutor, type Executor } from "../run/executor.ts";
 import { chunkedOperands, type OperandSource } from "../run/operands.ts";
 import { type Computed, type Job, runSubject } from "../run/run_subject.ts";
-import type { HostData, Planning, Subject } from "../run/subject.ts";
+import { featuresOf, type HostData, type Planning, type Subject } from "../run/subject.ts";
 import { type During, untimed } from "../run/timeline.ts";
 import { BRIEF_WARM_UP } from "../run/timing.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
@@ -65,15 +65,18 @@ export async function withExecutor<T>(
   const tell = (doing: string) => (fraction: number) =>
     shown.update(`${doing} ${(100 * fraction).toFixed(0)} %`);
   const onCpu = device === "cpu" || subject.shape.includes(0);
-  if (!onCpu && subject.admit !== undefined) {
-    await during("read", () => subject.admit!(check, () => chunkedOperands(subject, source)));
+  if (!onCpu && subject.planner.admit !== undefined) {
+    await during(
+      "read",
+      () => subject.planner.admit!(check, () => chunkedOperands(subject, source)),
+    );
   }
   using own = new DisposableStack();
   const executor = onCpu ? cpuExecutor(tell("computing")) : computation.executor ??
     own.use(
       await during(
         "device",
-        () => openGpuExecutor({ backend, adapter: wanted }, subject.features, planning),
+        () => openGpuExecutor({ backend, adapter: wanted }, featuresOf(subject), planning),
       ),
     );
   const { adapter } = executor.device;

@@ -50,8 +50,8 @@ export async function convManifest(path: string, options: ConvOptions): Promise<
   for (const layer of layers) {
     using opened = await openLayer(layer, folder, dtype, DOING);
     const { subject, files } = opened;
-    const { algorithm: only } = subject;
-    const own = only === undefined ? { ...planning, algorithm: options.algorithm } : planning;
+    const isProduct = "gemm" in subject.asked;
+    const own = isProduct ? planning : { ...planning, algorithm: options.algorithm };
     const planned = executor.plan(subject, own);
     if (isRefusal(planned)) {
       refusals.push(planned);
@@ -63,7 +63,7 @@ export async function convManifest(path: string, options: ConvOptions): Promise<
     const { record } = await compute({
       subject,
       source: { files, fill, seed },
-      algorithm: only ?? options.algorithm,
+      algorithm: isProduct ? "gemm" : options.algorithm,
       planning: own,
       tuned,
       executor,

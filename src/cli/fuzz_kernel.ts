@@ -42,7 +42,7 @@ export async function ownProgram(
   const kernel: ForeignKernel = {
     async ask({ asked, words }) {
       const subject = subjectOf(asked);
-      const plan = subject.plan(gpuPlanning(gpu, planning));
+      const plan = subject.planner.plan(gpuPlanning(gpu, planning));
       if (isRefusal(plan)) return { unsupported: plan.text };
       const operands = Object.fromEntries(
         await Promise.all(subject.operands.map(async ({ role }) => {

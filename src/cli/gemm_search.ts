@@ -14,6 +14,7 @@ import type { OpenedGemm } from "./gemm_files.ts";
 import { fillOf, type GemmOptions, gemmPlanning } from "./gemm_options.ts";
 import { progress, reporter, sayFailed, terminalColumns } from "./output.ts";
 import { openRecords } from "./record_stream.ts";
+import { featuresOf } from "../run/subject.ts";
 
 /**
  * Times every policy on a product and prints the ranking.
@@ -34,7 +35,7 @@ export async function searchPolicies(
   using records = openRecords(target, writes, { force: options.force });
   const subject = gemmSubject(problem, options);
   const planning = gemmPlanning(options);
-  const gpu = await openGpu(options, subject.features);
+  const gpu = await openGpu(options, featuresOf(subject));
   using executor = gpuExecutorOf(gpu, planning);
   const fill = fillOf(options);
   const rivals = gemmRivals(gpuPlanning(gpu, planning, executor.model), problem, options);

@@ -61,7 +61,7 @@ export function planLayers(
 function planLayer(subject: Subject, planning: ModelPlanning["planning"]): PlannedLayer {
   const { problem, op, dtype } = subject.traits;
   const layer = { problem, op, dtype, count: occurrences(/n"([^"]*)"$/.exec(problem)?.[1]) };
-  const plan = subject.plan(planning);
+  const plan = subject.planner.plan(planning);
   if (isRefusal(plan)) return { ...layer, reason: plan.text };
   const { algorithm, kernel, predictedMs } = plan;
   const predicted_ms = predictedMs ?? planTime(plan, planning.device) / 1e3;

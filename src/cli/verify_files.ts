@@ -9,7 +9,7 @@ import { permutedSource, reshapedSource } from "../npy/views.ts";
 import type { CaseRecord } from "../report/record.ts";
 import { caseRecord } from "../run/case_record.ts";
 import { type OperandSource, readWidest } from "../run/operands.ts";
-import type { HostData, Subject } from "../run/subject.ts";
+import { type HostData, isIntegral, type Subject, titleOf } from "../run/subject.ts";
 import { type DType, dtypeOf } from "../tensor/dtype.ts";
 import { type Tensor, tensor } from "../tensor/tensor.ts";
 import { claimDtype } from "../verify/claims.ts";
@@ -124,13 +124,13 @@ export async function verifyFiles(
 ): Promise<VerifiedFiles> {
   const { seed, fill, files } = source;
   const stored = fileDType(output);
-  if (subject.exact && !isWhole(stored)) {
+  if (isIntegral(subject) && !isWhole(stored)) {
     throw new InputTypeError(
       `${DOING}: ${output.path} is ${stored}, sums of i8 are whole numbers, as of i32`,
     );
   }
   const narrow = stored === "f16" || stored === "bf16" || stored === "f32";
-  const as = subject.exact ? subject.result.dtype : narrow ? "f32" : "f64";
+  const as = isIntegral(subject) ? subject.result.dtype : narrow ? "f32" : "f64";
   const shown = progress();
   try {
     const operands = await readWidest(subject, source);
@@ -165,7 +165,7 @@ export async function verifyFiles(
     const save = async () =>
       small === undefined ? [] : await saveSmall(small, {
         folder: saveFailures!,
-        name: `${provider} ${subject.title}`,
+        name: `${provider} ${titleOf(subject)}`,
         arithmetic,
         half: stored === "f16",
         gemm: "gemm" in subject.asked,
@@ -197,7 +197,7 @@ async function saveSmall(
     subject.operands.map(({ role, shape }) => [role, asTensor(operands[role]!, shape)]),
   );
   const { shape } = subject.result;
-  const { values } = await subject.reference(operands, {});
+  const { values } = await subject.reference.of(operands, {});
   const ref = tensor("f64", shape, Float64Array.from(values));
   const stored = asTensor(half ? Float16Array.from(got) : got, shape);
   await writeNpz(path, { ...tensors, got: stored, ref });

@@ -81,7 +81,7 @@ export function planConvolution(
   const epilogue = fullEpilogue(doing, part);
   const asked = { problem, epilogue, layout, filterLayout, dtype, outDtype, integers };
   const subject = convSubject(asked);
-  return { asked, subject, plan: planOn(gpu, asked, planning, subject.plan) };
+  return { asked, subject, plan: planOn(gpu, asked, planning, subject.planner.plan) };
 }
 
 /** A tensor of a subject as one on the device. */

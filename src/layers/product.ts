@@ -50,7 +50,7 @@ export function planProduct(
     ...(outDtype && { outDtype }),
   };
   const subject = gemmSubject(problem, arithmetic);
-  return { subject, plan: planOn(gpu, { problem, ...arithmetic }, planning, subject.plan) };
+  return { subject, plan: planOn(gpu, { problem, ...arithmetic }, planning, subject.planner.plan) };
 }
 
 /**

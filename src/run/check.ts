@@ -69,9 +69,9 @@ export function linearOf(subject: Subject, mode: CheckMode): Subject | undefined
  */
 export async function computeReference(request: ReferenceRequest): Promise<Reference> {
   const { subject, operands, seed, onProgress } = request;
-  const { shape, strata, length, sample: count } = subject;
+  const { shape, sums: { strata, length, sample: count } } = subject;
   const covered = coverage(request);
-  const result = await subject.reference(operands, {
+  const result = await subject.reference.of(operands, {
     ...(covered === "whole"
       ? {}
       : covered === "strata"
@@ -87,7 +87,7 @@ export async function computeSingly(
   { subject, operands, seed }: Pick<ReferenceRequest, "subject" | "operands" | "seed">,
 ): Promise<Reference> {
   const indices = Float64Array.from({ length: elementCount(subject.shape) }, (_, index) => index);
-  return { ...await subject.reference(operands, { indices }), subject, operands, seed };
+  return { ...await subject.reference.of(operands, { indices }), subject, operands, seed };
 }
 
 /** What errors are measured by: what Σ|a||b| counts for at least, and what arithmetic errs by. */
@@ -118,8 +118,9 @@ function measureOf(
   let measure = made.get(key);
   if (measure === undefined) {
     const { subject, operands, seed } = reference;
-    const floors = subject.floors(operands, arithmetic);
-    const yardstick = subject.yardstick(operands, arithmetic, seed, floors);
+    const { tolerance } = subject;
+    const floors = tolerance.floors(operands, arithmetic);
+    const yardstick = tolerance.yardstick(operands, arithmetic, seed, floors);
     made.set(key, measure = { floors, yardstick });
   }
   return measure;
@@ -144,14 +145,14 @@ export function checkAgainst(
   brief = false,
 ): Checked {
   const { subject } = reference;
-  const precision = subject.precision(arithmetic);
+  const precision = subject.tolerance.precision(arithmetic);
   const { floors, yardstick } = measureOf(reference, arithmetic);
   const measured = measureAccuracy(result, reference, {
     strides: resultStrides(subject),
     precision,
-    accumulationLength: subject.length,
+    accumulationLength: subject.sums.length,
     activation: subject.activation,
-    grouping: subject.grouping(arithmetic),
+    grouping: subject.tolerance.grouping(arithmetic),
     floors,
   });
   return judged(measured, judge(measured, brief ? sampleAlone(yardstick) : yardstick, precision));

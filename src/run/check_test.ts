@@ -10,7 +10,7 @@ import { checkAgainst, computeReference } from "./check.ts";
 import { convSubject, referenceInputs } from "./conv_subject.ts";
 import { gemmSubject } from "./gemm_subject.ts";
 import { fillOperands } from "./operands.ts";
-import type { HostData, HostOperands } from "./subject.ts";
+import { type HostData, type HostOperands, isIntegral } from "./subject.ts";
 
 const LAYOUTS = { layout: "nchw", filterLayout: "kcrs" } as const;
 
@@ -60,7 +60,7 @@ async function productCase(
   ) as HostOperands;
   const reference = await computeReference({ subject, operands, mode: "full", seed: 1 });
   const arithmetic: PlanArithmetic = { sums: dtype === "f64" ? "f64" : "f32" };
-  const precision = subject.precision(arithmetic);
+  const precision = subject.tolerance.precision(arithmetic);
   const right = [...reference.values].map((value) => stored(precision, value));
   const check = (values: readonly number[]) =>
     checkAgainst(reference, ARRAYS[dtype].from(values) as HostData, arithmetic);
@@ -150,7 +150,7 @@ Deno.test("an empty result is not checked, and says so, whatever it is of", asyn
     ),
   ];
   for (const subject of subjects) {
-    const operands = fillOperands(subject, subject.exact ? "int8" : "normal", 1);
+    const operands = fillOperands(subject, isIntegral(subject) ? "int8" : "normal", 1);
     for (const mode of ["auto", "sample", "full"] as const) {
       const reference = await computeReference({ subject, operands, mode, seed: 1 });
       const { verdict, message } = checkAgainst(reference, new Float32Array(0), {});

@@ -1,9 +1,7 @@
 import type { Grouping } from "../accuracy/groups.ts";
 import { arithmeticPrecision, F16, F32, I32 } from "../accuracy/precision.ts";
 import { NO_ERRORS_YARDSTICK } from "../accuracy/yardstick.ts";
-import { supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
-import { winrsRivals } from "../algorithms/winrs/price.ts";
-import { elementFeatures } from "../elements/elements.ts";
+import { algorithmRivals, supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { convElementsFault } from "../problem/conv_elements.ts";
 import {
@@ -20,7 +18,7 @@ import {
   tensorShape,
 } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
-import { isScale, NO_EPILOGUE, SCALE_RANGE } from "../problem/epilogue.ts";
+import { type Epilogue, isScale, NO_EPILOGUE, SCALE_RANGE } from "../problem/epilogue.ts";
 import {
   BYTE_RANGE,
   type ByteDType,
@@ -43,7 +41,8 @@ import { referenceConv, type ReferenceInputs } from "../reference/reference.ts";
 import { convFloors } from "../simulate/conv_floors.ts";
 import { convYardstick } from "../simulate/conv_yardstick.ts";
 import { type FilterLayout, type Layout, layoutAxes, shapeInLayout } from "../tensor/layout.ts";
-import { sampleCount } from "./coverage.ts";
+import type { CaseTraits } from "./case_record.ts";
+import { type ResultSums, sampleCount } from "./coverage.ts";
 import { admitSums, type IntegerSum } from "./integer_overflow.ts";
 import { projectionNoise } from "./projection_noise.ts";
 import type {
@@ -55,7 +54,10 @@ import type {
   PlanOperands,
   ReferenceOptions,
   Subject,
+  SubjectPlanner,
+  SubjectReference,
   SubjectTensor,
+  SubjectTolerance,
 } from "./subject.ts";
 
 export type { ConvAsked, Layouts } from "./subject.ts";
@@ -101,161 +103,254 @@ export function referenceInputs(
   return { ...inputs, ...(bias === undefined ? {} : { bias }) };
 }
 
+/** What is asked of a convolution, with all that is left out said. */
+interface Conv extends ConvAsked {
+  readonly epilogue: Epilogue;
+  readonly dtype: ConvDType;
+  readonly outDtype: ConvOutDType;
+}
+
 /** A convolution or gradient as what a run computes. */
-export function convSubject(
-  given: ConvAsked,
-): Subject {
-  const { problem, layout, filterLayout, epilogue = NO_EPILOGUE, dtype = "f32", ...asked } = given;
-  const { outDtype = resultDtypes(dtype)[0], integers: bytes = {} } = asked;
-  const { op, groups, filterSize } = problem;
-  const layouts = { layout, filterLayout };
-  const elements = { dtype, outDtype, integers: asked.integers };
-  const elementsFault = convElementsFault({ problem, ...elements, ...layouts, epilogue });
-  const integers = dtype === "i8";
-  const precision = (arithmetic: PlanArithmetic) =>
-    arithmeticPrecision(integers ? I32 : outDtype === "f16" ? F16 : F32, arithmetic);
-  const { activation, scale, zeroPoint = 0 } = epilogue;
-  const backward = op === "bwd-filter";
-  const which = resultTensor(op);
-  const shape = tensorShape(problem, which);
-  const length = accumulationLength(problem);
-  const channelAxis = backward ? 0 : 1;
-  const [C, K] = [problem.inChannels / groups, problem.outChannels / groups];
-  const inputsOf = (operands: HostOperands) =>
-    referenceInputs(
-      problem,
-      asked.integers === undefined ? operands : lessZeros(bytes, operands),
-      layouts,
-    );
-  const following = op === "fwd" ? { epilogue } : {};
-  const request = (planning: Planning) => ({
-    algorithm: "auto",
-    ...planning,
-    problem,
-    ...elements,
-    layout,
-    filterLayout,
-    epilogue,
-  } as const);
-  const to = { dtype: outDtype === "u8" ? "u8" : "i8", zeroPoint } as const;
-  const quantizing = ({ scale: each }: HostOperands) =>
-    scale === undefined
-      ? undefined
-      : (sum: number, channel: number) =>
-        quantized(sum, typeof scale === "number" ? Math.fround(scale) : each![channel]!, to);
-  const reference = (operands: HostOperands, options: ReferenceOptions) => {
-    const inputs = inputsOf(operands);
-    const all = { ...options, ...following };
-    return integers
-      ? referenceIntegers(problem, inputs, all, quantizing(operands))
-      : referenceConv(problem, inputs, all);
+export function convSubject(given: ConvAsked): Subject {
+  const { epilogue = NO_EPILOGUE, dtype = "f32" } = given;
+  const conv = { ...given, epilogue, dtype, outDtype: given.outDtype ?? resultDtypes(dtype)[0] };
+  const { problem, outDtype } = conv;
+  const { activation, scale } = epilogue;
+  const which = resultTensor(problem.op);
+  return {
+    asked: { conv: given },
+    traits: convTraits(conv),
+    operands: convOperands(conv),
+    result: convResult(problem, conv, outDtype),
+    shape: tensorShape(problem, which),
+    axes: layoutAxes(layoutOf(which, conv), problem.filterSize.length),
+    activation,
+    ...(activation === "none" && scale === undefined ? {} : { linear: linearConv(conv) }),
+    sums: convSums(conv),
+    planner: convPlanner(conv),
+    reference: convReference(conv),
+    tolerance: convTolerance(conv),
   };
-  const tilesOf = ({ tiles: [share] = [] }: PlanArithmetic): ResultTiles | undefined =>
-    share && { tile: share.axes.map(({ n }) => n) };
+}
+
+/** The same sums with their bias alone behind them; of int8 in i32. */
+function linearConv({ epilogue: { bias }, ...conv }: Conv): Subject {
+  const outDtype = isBytes(conv) ? undefined : conv.outDtype;
+  return convSubject({ ...conv, outDtype, epilogue: { bias, activation: "none" } });
+}
+
+function isBytes({ dtype }: Pick<Conv, "dtype">): boolean {
+  return dtype === "i8";
+}
+
+function convTraits(
+  { problem, layout, filterLayout, dtype, outDtype, epilogue, integers = {} }: Conv,
+): CaseTraits {
+  const { scale, zeroPoint = 0 } = epilogue;
   const said = [
-    integersText(bytes),
+    integersText(integers),
     scale === undefined ? undefined : scale === "channel" ? "scales" : `scale ${scale}`,
     zeroPoint === 0 ? undefined : `zero point ${zeroPoint}`,
   ].filter((one) => one !== undefined).join(", ");
-  const subject: Subject = {
-    asked: { conv: given },
-    traits: {
-      problem: printDescriptor(problem),
-      op,
-      flops: directFlops(problem),
-      dtype,
-      ...(outDtype === resultDtypes(dtype)[0] ? {} : { outDtype }),
-      layout,
-      filterLayout,
-      ...(said === "" ? {} : { epilogue: said }),
-    },
-    title: `${problem.name || printDescriptor(problem)} ${op}`,
-    features: elementFeatures({ dtype, outDtype }),
-    operands: [
-      ...operandTensors(op).map((operand) =>
-        convTensor(problem, operand, layouts, operandDtype(dtype, operand, bytes))
-      ),
-      ...(epilogue.bias
-        ? [
-          {
-            role: "bias",
-            dtype: biasDtype(dtype, outDtype),
-            shape: [problem.outChannels],
-          } as const,
-        ]
-        : []),
-      ...(scale === "channel"
-        ? [{ role: "scale", dtype: "f32", shape: [problem.outChannels] } as const]
-        : []),
-      ...(bytes.filterZeroPoint === "channel"
-        ? [{ role: "filterZeroPoint", dtype: "i32", shape: [problem.outChannels] } as const]
-        : []),
-    ],
-    result: convResult(problem, layouts, outDtype),
-    shape,
-    axes: layoutAxes(layoutOf(which, layouts), filterSize.length),
-    activation,
-    ...(activation === "none" && scale === undefined ? {} : {
-      linear: convSubject({
-        problem,
-        ...layouts,
-        epilogue: { bias: epilogue.bias, activation: "none" },
-        ...elements,
-        ...(integers ? { outDtype: undefined } : {}),
-      }),
-    }),
+  return {
+    problem: printDescriptor(problem),
+    op: problem.op,
+    flops: directFlops(problem),
+    dtype,
+    ...(outDtype === resultDtypes(dtype)[0] ? {} : { outDtype }),
+    layout,
+    filterLayout,
+    ...(said === "" ? {} : { epilogue: said }),
+  };
+}
+
+function convOperands(conv: Conv): SubjectTensor[] {
+  const { problem, dtype, outDtype, epilogue, integers = {} } = conv;
+  const shape = [problem.outChannels];
+  return [
+    ...operandTensors(problem.op).map((which) =>
+      convTensor(problem, which, conv, operandDtype(dtype, which, integers))
+    ),
+    ...(epilogue.bias ? [{ role: "bias", dtype: biasDtype(dtype, outDtype), shape } as const] : []),
+    ...(epilogue.scale === "channel" ? [{ role: "scale", dtype: "f32", shape } as const] : []),
+    ...(integers.filterZeroPoint === "channel"
+      ? [{ role: "filterZeroPoint", dtype: "i32", shape } as const]
+      : []),
+  ];
+}
+
+/** Which canonical axis of the result is its rows: output channels, of bwd-data input channels. */
+function channelAxis({ problem: { op } }: Conv): 0 | 1 {
+  return op === "bwd-filter" ? 0 : 1;
+}
+
+function convSums(conv: Conv): ResultSums {
+  const { problem, layout } = conv;
+  const { op, groups } = problem;
+  const axis = channelAxis(conv);
+  const length = accumulationLength(problem);
+  const [C, K] = [problem.inChannels / groups, problem.outChannels / groups];
+  return {
     length,
+    cost: 1,
     members: op === "fwd" ? K : op === "bwd-data" ? C : C * K,
-    sumCost: 1,
-    sample: sampleCount(shape[channelAxis]!, length),
-    strata: { channelAxis, run: op === "bwd-data" ? C : K, inner: layout === "chwn" },
-    exact: integers,
+    sample: sampleCount(tensorShape(problem, resultTensor(op))[axis]!, length),
+    strata: {
+      channelAxis: axis,
+      run: op === "bwd-data" ? C : K,
+      inner: layout === "chwn",
+    },
+  };
+}
+
+function convFault({ problem, dtype, outDtype, integers, epilogue, ...layouts }: Conv) {
+  const { layout, filterLayout } = layouts;
+  return convElementsFault({ problem, dtype, outDtype, integers, layout, filterLayout, epilogue });
+}
+
+function convPlanner(conv: Conv): SubjectPlanner {
+  const { problem, layout, filterLayout, epilogue, dtype, outDtype, integers } = conv;
+  const request = (planning: Planning) => ({
+    algorithm: "auto",
+    ...planning,
+    ...{ problem, dtype, outDtype, integers, layout, filterLayout, epilogue },
+  } as const);
+  return {
     plan: (planning) => tryPlanConv(request(planning)),
-    winrsRivals: (planning) =>
-      elementsFault === undefined && !integers ? winrsRivals(request(planning)) : [],
+    rivals: (planning) =>
+      convFault(conv) === undefined && !isBytes(conv) ? algorithmRivals(request(planning)) : [],
     // Of lists of types, layouts and operations not all go together.
     unsupported: (planning) =>
-      elementsFault ??
+      convFault(conv) ??
         supportedAlgorithms(request(planning))
           .find(({ name }) => name === planning.algorithm)?.reason,
-    reference,
-    compute: async (operands, onProgress) => {
-      // Plans are refused by themselves.
-      if (elementsFault !== undefined) {
-        throw new InputRangeError(`Cannot convolve: ${elementsFault}`);
-      }
-      await refuseValues(operands);
-      return (await reference(operands, { onProgress })).values;
+    ...(isBytes(conv) ? { admit: admitConv(conv) } : {}),
+  };
+}
+
+/** Refuses sums that may leave 32 bits, and values of output channels that are none. */
+function admitConv(conv: Conv): NonNullable<SubjectPlanner["admit"]> {
+  const { problem, epilogue, integers = {} } = conv;
+  const { inputDtype, filterDtype, inputZeroPoint = 0, filterZeroPoint = 0 } = integers;
+  const sum = {
+    doing: "Cannot convolve",
+    length: accumulationLength(problem),
+    operands: operandTensors(problem.op),
+    added: epilogue.bias ? [["bias", 1]] : [],
+    zeroPoints: {
+      ...(inputDtype === "u8" || inputZeroPoint !== 0 ? { input: inputZeroPoint } : {}),
+      ...(filterZeroPoint === "channel"
+        ? { filter: "filterZeroPoint" }
+        : filterDtype === "u8" || filterZeroPoint !== 0
+        ? { filter: filterZeroPoint }
+        : {}),
     },
+  } as const satisfies IntegerSum;
+  return async (check, operands) => {
+    if (epilogue.scale === "channel" || filterZeroPoint === "channel") {
+      await refuseValues(conv, await operands());
+    }
+    const shape = tensorShape(problem, resultTensor(problem.op));
+    await admitSums({ shape, sums: convSums(conv) }, sum)(check, operands);
+  };
+}
+
+/** Refuses values of output channels that are none. */
+async function refuseValues(
+  { epilogue, integers = {} }: Conv,
+  operands: PlanOperands,
+): Promise<void> {
+  if (epilogue.scale === "channel") await refuseScales(operands.scale!);
+  if (integers.filterZeroPoint === "channel") {
+    await refuseZeroPoints(operands.filterZeroPoint!, integers.filterDtype ?? "i8");
+  }
+}
+
+/** The operands in the form the reference takes, bytes less their zero points. */
+function inputsOf({ problem, integers, ...layouts }: Conv, operands: HostOperands) {
+  const data = integers === undefined ? operands : lessZeros(integers, operands);
+  return referenceInputs(problem, data, layouts);
+}
+
+/** Rounds sums of an output channel to bytes; nothing where results are sums. */
+function quantizing(
+  { outDtype, epilogue: { scale, zeroPoint = 0 } }: Conv,
+  { scale: each }: HostOperands,
+): ((sum: number, channel: number) => number) | undefined {
+  if (scale === undefined) return undefined;
+  const to = { dtype: outDtype === "u8" ? "u8" : "i8", zeroPoint } as const;
+  const of = (channel: number) => typeof scale === "number" ? Math.fround(scale) : each![channel]!;
+  return (sum, channel) => quantized(sum, of(channel), to);
+}
+
+function convReference(conv: Conv): SubjectReference {
+  const { problem, epilogue } = conv;
+  const { op, outChannels } = problem;
+  const { activation, scale } = epilogue;
+  const of = (operands: HostOperands, options: ReferenceOptions) => {
+    const inputs = inputsOf(conv, operands);
+    const all = { ...options, ...(op === "fwd" ? { epilogue } : {}) };
+    return isBytes(conv)
+      ? referenceIntegers(problem, inputs, all, quantizing(conv, operands))
+      : referenceConv(problem, inputs, all);
+  };
+  return {
+    of,
+    compute: async (operands, onProgress) => {
+      const fault = convFault(conv);
+      // Plans are refused by themselves.
+      if (fault !== undefined) throw new InputRangeError(`Cannot convolve: ${fault}`);
+      await refuseValues(conv, operands);
+      return (await of(operands, { onProgress })).values;
+    },
+    project: async (operands, seed) => {
+      const { bias, ...others } = inputsOf(conv, operands);
+      const inputs = {
+        ...others,
+        ...(epilogue.bias && bias !== undefined ? { bias } : {}),
+        result: layoutOf(resultTensor(op), conv),
+      };
+      return isBytes(conv)
+        ? projectConvIntegers(problem, inputs, seed)
+        : await projectConv(problem, inputs, { seed });
+    },
+    ...(!isBytes(conv) || scale === undefined ? {} : {
+      // Channels lie innermost.
+      finish: (operands) => {
+        const finish = quantizing(conv, operands)!;
+        return (sum, at) => finish(activate(activation, sum), at % outChannels);
+      },
+    }),
+  };
+}
+
+function convTolerance(conv: Conv): SubjectTolerance {
+  const { problem, layout, filterLayout, epilogue, outDtype } = conv;
+  const { groups, filterSize } = problem;
+  const backward = problem.op === "bwd-filter";
+  const precision = (arithmetic: PlanArithmetic) =>
+    arithmeticPrecision(isBytes(conv) ? I32 : outDtype === "f16" ? F16 : F32, arithmetic);
+  const tilesOf = ({ tiles: [share] = [] }: PlanArithmetic): ResultTiles | undefined =>
+    share && { tile: share.axes.map(({ n }) => n) };
+  return {
     precision,
     // Rows of the product are channels; columns lie as the layout has them.
     grouping: (arithmetic): Grouping => ({
-      rowAxis: channelAxis,
+      rowAxis: channelAxis(conv),
       names: backward ? ["channel", "input channel"] : ["channel", "image"],
       otherInner: backward ? filterLayout === "krsc" : layout === "chwn",
       ...tilesOf(arithmetic) ?? { tile: filterSize.map(() => 1) },
     }),
     floors: (operands, arithmetic) =>
-      integers ? undefined : convFloors({ problem, inputs: inputsOf(operands), arithmetic }),
-    yardstick: (operands, arithmetic, seed, floors) => {
-      if (integers) return NO_ERRORS_YARDSTICK;
-      const inputs = inputsOf(operands);
-      return convYardstick({
-        ...{ problem, inputs, epilogue, arithmetic, floors, seed },
+      isBytes(conv)
+        ? undefined
+        : convFloors({ problem, inputs: inputsOf(conv, operands), arithmetic }),
+    yardstick: (operands, arithmetic, seed, floors) =>
+      isBytes(conv) ? NO_ERRORS_YARDSTICK : convYardstick({
+        inputs: inputsOf(conv, operands),
+        ...{ problem, epilogue, arithmetic, floors, seed },
         precision: precision(arithmetic),
-      });
-    },
-    project: async (operands, seed) => {
-      const { bias, ...others } = inputsOf(operands);
-      const inputs = {
-        ...others,
-        ...(epilogue.bias && bias !== undefined ? { bias } : {}),
-        result: layoutOf(which, layouts),
-      };
-      return integers
-        ? projectConvIntegers(problem, inputs, seed)
-        : await projectConv(problem, inputs, { seed });
-    },
+      }),
     noise: (sample, arithmetic) => projectionNoise(sample, precision(arithmetic)),
     // A filter's taps are one tile.
     mixed: (arithmetic) => {
@@ -269,47 +364,6 @@ export function convSubject(
         : `the projection over channels${of} at [${outer},·,${at}]`;
     },
   };
-  if (!integers) return subject;
-  const sum = {
-    doing: "Cannot convolve",
-    length,
-    operands: operandTensors(op),
-    added: epilogue.bias ? [["bias", 1]] : [],
-    zeroPoints: {
-      ...(bytes.inputDtype === "u8" || bytes.inputZeroPoint
-        ? { input: bytes.inputZeroPoint ?? 0 }
-        : {}),
-      ...(bytes.filterZeroPoint === "channel"
-        ? { filter: "filterZeroPoint" }
-        : bytes.filterDtype === "u8" || bytes.filterZeroPoint
-        ? { filter: bytes.filterZeroPoint ?? 0 }
-        : {}),
-    },
-  } as const satisfies IntegerSum;
-  return {
-    ...subject,
-    ...(scale === undefined ? {} : {
-      // Channels lie innermost.
-      finish: (operands) => {
-        const finish = quantizing(operands)!;
-        return (sum, at) => finish(activate(activation, sum), at % problem.outChannels);
-      },
-    }),
-    admit: async (check, operands) => {
-      if (scale === "channel" || bytes.filterZeroPoint === "channel") {
-        await refuseValues(await operands());
-      }
-      await admitSums(subject, sum)(check, operands);
-    },
-  };
-
-  /** Refuses values of output channels that are none. */
-  async function refuseValues(operands: PlanOperands): Promise<void> {
-    if (scale === "channel") await refuseScales(operands.scale!);
-    if (bytes.filterZeroPoint === "channel") {
-      await refuseZeroPoints(operands.filterZeroPoint!, bytes.filterDtype ?? "i8");
-    }
-  }
 }
 
 /** In what an operand is. */

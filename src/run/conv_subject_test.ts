@@ -1,6 +1,7 @@
 import assert from "#assert";
 import { convProblem, OPERATIONS } from "../problem/conv_problem.ts";
 import { convSubject } from "./conv_subject.ts";
+import { featuresOf } from "./subject.ts";
 
 const LAYOUTS = { layout: "nhwc", filterLayout: "krsc" } as const;
 
@@ -20,8 +21,8 @@ Deno.test("convSubject() says which outputs a transform mixes: a tile's, or all 
   const share = { axes: [{ n: 4, r: 3 }, { n: 2, r: 5 }] };
   for (const op of OPERATIONS) {
     const subject = subjectOf(op);
-    assert.equal(subject.mixed({}), undefined);
-    const mixed = subject.mixed({ tiles: [share] })!;
+    assert.equal(subject.tolerance.mixed({}), undefined);
+    const mixed = subject.tolerance.mixed({ tiles: [share] })!;
     assert.deepEqual(mixed.tile, op === "bwd-filter" ? [3, 5] : [4, 2]);
   }
 });
@@ -48,7 +49,10 @@ Deno.test("convSubject() has the bias and the result of one type, and measures e
     const types = Object.fromEntries(subject.operands.map((one) => [one.role, one.dtype]));
     assert.deepEqual(types, { input: dtype, filter: dtype, bias: outDtype });
     assert.equal(subject.result.dtype, outDtype);
-    assert.equal(subject.precision({}).result, outDtype);
-    assert.deepEqual(subject.features, dtype === "f16" || outDtype === "f16" ? ["shader-f16"] : []);
+    assert.equal(subject.tolerance.precision({}).result, outDtype);
+    assert.deepEqual(
+      featuresOf(subject),
+      dtype === "f16" || outDtype === "f16" ? ["shader-f16"] : [],
+    );
   }
 });

@@ -43,32 +43,6 @@ interface CoverageAsked {
   readonly linear: boolean;
 }
 
-/** What the coverage of a subject's result depends on. */
-export interface Coverable {
-  /** Canonical sizes of the result. */
-  readonly shape: readonly number[];
-  /** Multiply-adds of an output. */
-  readonly length: number;
-  /** How many times longer than in FP64 a sum of the reference takes. */
-  readonly sumCost: number;
-  /** Outputs that a projection adds up in a place. */
-  readonly members: number;
-  readonly sample: number;
-}
-
-/** How a result is covered. A sample that leaves none out is the whole. */
-export function coverageOf(
-  { shape, length, sumCost, members, sample }: Coverable,
-  { mode, linear }: CoverageAsked,
-): Coverage {
-  const outputs = elementCount(shape);
-  const products = outputs * length * sumCost;
-  if (mode === "full" || 2 * products <= WHOLE_FLOPS || outputs <= sample) return "whole";
-  if (mode === "sample") return "sample";
-  if (members >= FEWEST_MEMBERS && linear) return "projected";
-  return products <= WHOLE_PRODUCTS && outputs <= WHOLE_OUTPUTS ? "whole" : "strata";
-}
-
 /** How the channels of a result are dealt to strata. */
 export interface StrataAxes {
   /** 1 of activations and products, 0 of filters. */
@@ -77,6 +51,40 @@ export interface StrataAxes {
   readonly run: number;
   /** Whether what is outside lies innermost in memory, and so in a tile: the batch in chwn. */
   readonly inner: boolean;
+}
+
+/** How the results of a subject are summed: what a check costs and covers depends on it. */
+export interface ResultSums {
+  /** Multiply-adds of a result. */
+  readonly length: number;
+  /** How many times longer than in FP64 a sum of the reference takes. */
+  readonly cost: number;
+  /** Results that a projection adds up in a place. */
+  readonly members: number;
+  /** Results of a sample. */
+  readonly sample: number;
+  /** How results are dealt to strata. */
+  readonly strata: StrataAxes;
+}
+
+/** What the coverage of a result depends on. */
+export interface Coverable {
+  /** Canonical sizes of the result. */
+  readonly shape: readonly number[];
+  readonly sums: ResultSums;
+}
+
+/** How a result is covered. A sample that leaves none out is the whole. */
+export function coverageOf(
+  { shape, sums: { length, cost, members, sample } }: Coverable,
+  { mode, linear }: CoverageAsked,
+): Coverage {
+  const outputs = elementCount(shape);
+  const products = outputs * length * cost;
+  if (mode === "full" || 2 * products <= WHOLE_FLOPS || outputs <= sample) return "whole";
+  if (mode === "sample") return "sample";
+  if (members >= FEWEST_MEMBERS && linear) return "projected";
+  return products <= WHOLE_PRODUCTS && outputs <= WHOLE_OUTPUTS ? "whole" : "strata";
 }
 
 /**

@@ -1,9 +1,9 @@
 import { EMPTY_RESULT } from "../accuracy/notes.ts";
+import type { OptionChoice } from "../algorithms/algorithm.ts";
 import { modelOf } from "../algorithms/device/known.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
-import type { WinrsRival } from "../algorithms/winrs/price.ts";
 import { nsPerTick } from "../gpu/calibrate.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import {
@@ -65,8 +65,8 @@ export interface Executor extends Disposable {
   readonly isOpen: boolean;
   /** A plan of the subject; none where it takes none. */
   plan(subject: Subject, planning: Partial<Planning>): Planned<Plan | undefined>;
-  /** Choices of WinRS that are worth measuring, of a subject that it may compute. */
-  winrsRivals(subject: Subject, planning: Partial<Planning>): readonly WinrsRival[];
+  /** Options of the named algorithm that are worth measuring beside the planner's choice. */
+  rivals(subject: Subject, planning: Partial<Planning>): readonly OptionChoice[];
   /** Why it cannot do the subject with the algorithm that is named. */
   unsupported(subject: Subject, planning: Partial<Planning>): string | undefined;
   /**
@@ -113,9 +113,9 @@ export function gpuExecutor(gpu: GpuDevice, model?: DeviceModel): Executor {
     get isOpen() {
       return gpu.isOpen;
     },
-    plan: (subject, planning) => subject.plan(full(planning)),
-    winrsRivals: (subject, planning) => subject.winrsRivals?.(full(planning)) ?? [],
-    unsupported: (subject, planning) => subject.unsupported?.(full(planning)),
+    plan: (subject, planning) => subject.planner.plan(full(planning)),
+    rivals: (subject, planning) => subject.planner.rivals(full(planning)),
+    unsupported: (subject, planning) => subject.planner.unsupported(full(planning)),
     compile: (plan) => compileKernels(gpu, plan),
     load: (subject, operands, during) => loadOnGpu(gpu, subject, operands, during),
     causeOf: (error) => gpu.causeOf(error),
@@ -176,7 +176,7 @@ export function cpuExecutor(onProgress: (fraction: number) => void = () => {}): 
     isReference: true,
     isOpen: true,
     plan: () => undefined,
-    winrsRivals: () => [],
+    rivals: () => [],
     unsupported: () => undefined,
     load: (subject, operands) => {
       const held = operands as HostOperands;
@@ -215,7 +215,9 @@ function onCpu(
     const samplesNs: number[] = [];
     for (let sample = 0; sample < samples; sample++) {
       const start = performance.now();
-      for (let call = 0; call < repeats; call++) last = await subject.compute(operands, onProgress);
+      for (let call = 0; call < repeats; call++) {
+        last = await subject.reference.compute(operands, onProgress);
+      }
       samplesNs.push((performance.now() - start) * 1e6 / repeats);
     }
     return { samplesNs, clock: "wall" };

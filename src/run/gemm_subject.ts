@@ -22,10 +22,18 @@ import { referenceGemm } from "../reference/gemm.ts";
 import type { GemmInputs } from "../reference/gemm_conv.ts";
 import { projectGemm, projectIntegers } from "../reference/gemm_projection.ts";
 import { gemmYardstick } from "../simulate/gemm_yardstick.ts";
-import { sampleCount } from "./coverage.ts";
+import type { CaseTraits } from "./case_record.ts";
+import { type ResultSums, sampleCount } from "./coverage.ts";
 import { admitSums } from "./integer_overflow.ts";
 import { gemmNoise } from "./projection_noise.ts";
-import type { HostOperands, Planning, Subject, SubjectTensor } from "./subject.ts";
+import type {
+  Planning,
+  Subject,
+  SubjectPlanner,
+  SubjectReference,
+  SubjectTensor,
+  SubjectTolerance,
+} from "./subject.ts";
 
 /** A sample reads B across its rows, so it is a quarter of what a convolution's may be. */
 const SAMPLE_SHARE = 4;
@@ -77,65 +85,101 @@ export function gemmRequest(
   };
 }
 
+/** A product and its arithmetic. */
+interface Product {
+  /** As it is asked for. */
+  readonly asked: GemmProblem;
+  /** With factors as kernels hold them: in f32, of f32 and f16. */
+  readonly problem: GemmProblem;
+  readonly arithmetic: Partial<GemmArithmetic> & Pick<GemmArithmetic, "dtype">;
+}
+
 /** A matrix product as what a run computes. */
 export function gemmSubject(
   asked: GemmProblem,
   arithmetic: Partial<GemmArithmetic> & Pick<GemmArithmetic, "dtype">,
   planRequest: (request: GemmRequest) => Planned<Plan> = tryPlanGemm,
 ): Subject {
-  const { dtype, accumulate = "f32", outDtype } = arithmetic;
-  // Factors as kernels hold them: in f32, of f32 and f16.
+  const { dtype } = arithmetic;
   const problem = dtype === "f64" || dtype === "i8" ? asked : {
     ...asked,
     alpha: Math.fround(asked.alpha),
     beta: Math.fround(asked.beta),
   };
-  const { m, n, k, batch, activation } = problem;
-  const epilogue = printEpilogue(asked);
-  const integers = dtype === "i8";
-  const sumCost = dtype === "f64" ? COMPENSATED_SHARE : 1;
-  const inputsOf = (operands: HostOperands) => operands as GemmInputs;
-  const subject: Subject = {
+  const product = { asked, problem, arithmetic };
+  const { m, n, batch, activation } = problem;
+  // A residual is added behind the activation, so it is left out, too.
+  const linear = { ...asked, activation: "none", residual: false } as const;
+  return {
     asked: { gemm: problem },
-    traits: {
-      problem: printGemm(asked),
-      op: "gemm",
-      flops: gemmFlops(asked),
-      dtype,
-      ...(accumulate === "f32" ? {} : { accumulate }),
-      ...(outDtype === undefined || outDtype === dtype ? {} : { outDtype }),
-      layout: asked.transpose,
-      ...(epilogue === "" ? {} : { epilogue }),
-    },
-    title: printGemm(asked),
-    algorithm: "gemm",
-    features: dtype === "f16" ? ["shader-f16"] : dtype === "f64" ? ["shader-f64"] : [],
+    traits: gemmTraits(product),
     operands: gemmOperands(problem).map((which) => gemmTensor(problem, which, arithmetic)),
     result: gemmTensor(problem, "output", arithmetic),
     shape: [batch, m, n],
     axes: [0, 1, 2],
     activation,
-    // A residual is added behind the activation, so it is left out, too.
-    ...(activation === "none" ? {} : {
-      linear: gemmSubject(
-        { ...asked, activation: "none", residual: false },
-        arithmetic,
-        planRequest,
-      ),
-    }),
+    ...(activation === "none" ? {} : { linear: gemmSubject(linear, arithmetic, planRequest) }),
+    sums: gemmSums(product),
+    planner: {
+      plan: (planning) => planRequest(gemmRequest(asked, arithmetic, planning)),
+      rivals: () => [],
+      unsupported: () => undefined,
+      ...(dtype === "i8" ? { admit: admitGemm(product) } : {}),
+    },
+    reference: gemmReference(product),
+    tolerance: gemmTolerance(product),
+  };
+}
+
+function gemmTraits({ asked, arithmetic }: Product): CaseTraits {
+  const { dtype, accumulate = "f32", outDtype } = arithmetic;
+  const epilogue = printEpilogue(asked);
+  return {
+    problem: printGemm(asked),
+    op: "gemm",
+    flops: gemmFlops(asked),
+    dtype,
+    ...(accumulate === "f32" ? {} : { accumulate }),
+    ...(outDtype === undefined || outDtype === dtype ? {} : { outDtype }),
+    layout: asked.transpose,
+    ...(epilogue === "" ? {} : { epilogue }),
+  };
+}
+
+function gemmSums({ problem: { m, k, batch }, arithmetic: { dtype } }: Product): ResultSums {
+  const cost = dtype === "f64" ? COMPENSATED_SHARE : 1;
+  return {
     length: k,
+    cost,
     members: m,
-    sumCost,
-    sample: sampleCount(m * batch, SAMPLE_SHARE * sumCost * k),
+    sample: sampleCount(m * batch, SAMPLE_SHARE * cost * k),
     strata: { channelAxis: 1, run: m, inner: false },
-    exact: integers,
-    plan: (planning) => planRequest(gemmRequest(asked, arithmetic, planning)),
-    reference: (operands, options) =>
-      referenceGemm(problem, inputsOf(operands), {
-        ...options,
-        integers,
-        compensated: dtype === "f64",
-      }),
+  };
+}
+
+/** Refuses int8 products whose sums may leave 32 bits. */
+function admitGemm(product: Product): NonNullable<SubjectPlanner["admit"]> {
+  const { m, n, k, batch, alpha, beta, bias, residual } = product.problem;
+  return admitSums({ shape: [batch, m, n], sums: gemmSums(product) }, {
+    doing: "Cannot multiply",
+    length: k,
+    factor: alpha,
+    operands: ["a", "b"],
+    added: [
+      ...(beta === 0 ? [] : [["c", beta] as const]),
+      ...(bias === "none" ? [] : [["bias", 1] as const]),
+      ...(residual ? [["residual", 1] as const] : []),
+    ],
+  });
+}
+
+function gemmReference({ asked, problem, arithmetic: { dtype } }: Product): SubjectReference {
+  const integers = dtype === "i8";
+  const compensated = dtype === "f64";
+  const { m, n, batch } = problem;
+  return {
+    of: (operands, options) =>
+      referenceGemm(problem, operands as GemmInputs, { ...options, integers, compensated }),
     compute: async (operands, onProgress) => {
       const count = batch * m * n;
       if (count >= 2 ** 31) {
@@ -143,43 +187,35 @@ export function gemmSubject(
           `Cannot multiply: the result has ${count} elements, 2^31 are too many`,
         );
       }
-      return (await referenceGemm(asked, inputsOf(operands), { integers, onProgress })).values;
+      const options = { integers, onProgress };
+      return (await referenceGemm(asked, operands as GemmInputs, options)).values;
     },
+    project: async (operands, seed) =>
+      integers
+        ? projectIntegers(problem, operands as GemmInputs, seed)
+        : await projectGemm(problem, operands as GemmInputs, { seed }),
+  };
+}
+
+function gemmTolerance({ problem, arithmetic }: Product): SubjectTolerance {
+  const { dtype } = arithmetic;
+  return {
     precision: (sums) => gemmPrecision(arithmetic, sums),
     grouping: () => ({ rowAxis: 1, names: ["row", "product"], otherInner: false, tile: [1] }),
     floors: () => undefined,
     yardstick: (operands, sums, seed) =>
-      integers ? NO_ERRORS_YARDSTICK : gemmYardstick({
+      dtype === "i8" ? NO_ERRORS_YARDSTICK : gemmYardstick({
         problem,
-        operands: inputsOf(operands),
+        operands: operands as GemmInputs,
         arithmetic: sums,
         precision: gemmPrecision(arithmetic, sums),
         seed,
       }),
-    project: async (operands, seed) =>
-      integers
-        ? projectIntegers(problem, inputsOf(operands), seed)
-        : await projectGemm(problem, inputsOf(operands), { seed }),
     noise: (sample, sums) => gemmNoise(sample, problem, dtype, gemmPrecision(arithmetic, sums)),
     mixed: () => undefined,
     where: ([one, , column]) =>
-      `the projection over rows at [${batch === 1 ? "" : `${one},`}·,${column}]`,
+      `the projection over rows at [${problem.batch === 1 ? "" : `${one},`}·,${column}]`,
   };
-  if (!integers) return subject;
-  const { alpha, beta, bias, residual } = problem;
-  const added = [
-    ...(beta === 0 ? [] : [["c", beta] as const]),
-    ...(bias === "none" ? [] : [["bias", 1] as const]),
-    ...(residual ? [["residual", 1] as const] : []),
-  ];
-  const sum = {
-    doing: "Cannot multiply",
-    length: k,
-    factor: alpha,
-    operands: ["a", "b"],
-    added,
-  } as const;
-  return { ...subject, admit: admitSums(subject, sum) };
 }
 
 /** What follows the sum, in order; empty where nothing does. */

@@ -1,7 +1,7 @@
 import { InputRangeError } from "../errors.ts";
-import { coverageOf } from "./coverage.ts";
+import { type Coverable, coverageOf } from "./coverage.ts";
 import { largestMagnitude } from "./operands.ts";
-import type { OperandData, Subject } from "./subject.ts";
+import type { OperandData, SubjectPlanner } from "./subject.ts";
 
 /** What an int32 holds at most. */
 const MOST = 2 ** 31 - 1;
@@ -23,18 +23,18 @@ export interface IntegerSum {
 }
 
 /**
- * Refuses int8 products whose results may leave 32 bits, where a device would wrap around without a word: a subject's
+ * Refuses int8 products whose results may leave 32 bits, where a device would wrap around without a word: a planner's
  * `admit()`. Nothing can where factor·length·max|a|·max|b| and the largest of all that is added stay below 2³¹, which often
  * the sizes tell alone; where they do not, the reference tells, if it is going to be computed whole: it refuses what overflows.
  *
  * @throws {RangeError} with the largest result there may be.
  */
 export function admitSums(
-  subject: Subject,
+  result: Coverable,
   sum: IntegerSum,
-): NonNullable<Subject["admit"]> {
+): NonNullable<SubjectPlanner["admit"]> {
   return async (check, operands) => {
-    if (check !== "none" && coverageOf(subject, { mode: check, linear: true }) === "whole") return;
+    if (check !== "none" && coverageOf(result, { mode: check, linear: true }) === "whole") return;
     const { operands: [a, b], zeroPoints = {} } = sum;
     const most = (which: string) => which in zeroPoints ? 255 : 128;
     if (largestSum(sum, (which) => which === a || which === b ? most(which) : MOST) <= MOST) {

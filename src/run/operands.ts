@@ -6,13 +6,14 @@ import { arrayConstructor, type DType } from "../tensor/dtype.ts";
 import { type FillKind, fillTensor } from "../tensor/fill.ts";
 import { permute } from "../tensor/layout.ts";
 import { elementCount, tensor } from "../tensor/tensor.ts";
-import type {
-  HostData,
-  HostOperands,
-  OperandData,
-  PlanOperands,
-  Subject,
-  SubjectTensor,
+import {
+  type HostData,
+  type HostOperands,
+  isIntegral,
+  type OperandData,
+  type PlanOperands,
+  type Subject,
+  type SubjectTensor,
 } from "./subject.ts";
 
 /** The fill of made data where none is named: of integers all that int8 holds. */
@@ -103,7 +104,7 @@ export async function readOperands(subject: Subject, from: OperandSource): Promi
  * in f64, they are in its own types.
  */
 export async function readWidest(subject: Subject, from: OperandSource): Promise<HostOperands> {
-  const own = subject.exact || subject.result.dtype === "f64";
+  const own = isIntegral(subject) || subject.result.dtype === "f64";
   const operands = subject.operands.map((one) => {
     const dtype = from.files[one.role]?.dtype;
     const narrow = dtype === undefined || NARROW.includes(dtype);
@@ -150,7 +151,9 @@ export function usedOperands(
     if (!(data instanceof arrayConstructor(dtype))) {
       throw new InputTypeError(`${doing}: ${role} is no ${dtype} data`);
     }
-    if (data.length === count) return [role, subject.admit === undefined ? data : data.slice()];
+    if (data.length === count) {
+      return [role, subject.planner.admit === undefined ? data : data.slice()];
+    }
     throw new InputTypeError(
       `${doing}: ${role} has ${data.length} elements, its shape [${shape}] has ${count}`,
     );

@@ -79,7 +79,7 @@ export async function projectResult(
   const start = performance.now();
   const { subject, operands, seed } = request;
   const linear = subject.linear ?? subject;
-  const projection = await linear.project(operands, seed);
+  const projection = await linear.reference.project(operands, seed);
   const referenceSeconds = (performance.now() - start) / 1000;
   const outputs: Outputs = {
     subject,
@@ -111,9 +111,9 @@ export async function projectResult(
         );
       const reasons = [...held.reasons];
       if (!bare) {
-        const finish = subject.finish?.(operands);
+        const finish = subject.reference.finish?.(operands);
         const place = finish === undefined
-          ? activatedMismatch(result, sums, subject.precision(arithmetic), outputs)
+          ? activatedMismatch(result, sums, subject.tolerance.precision(arithmetic), outputs)
           : result.findIndex((value, at) => value !== finish(sums[at]!, at));
         if (place >= 0) {
           reasons.push(
@@ -159,7 +159,7 @@ export async function checkBoth(
 }
 
 /** What follows the sums, for messages. */
-function following({ activation, finish }: Subject): string {
+function following({ activation, reference: { finish } }: Subject): string {
   const steps = [
     ...(activation === "none" ? [] : [activation]),
     ...(finish === undefined ? [] : ["scaling and rounding"]),
@@ -181,7 +181,7 @@ function isExact(projection: Projection | IntegerProjection): projection is Inte
 function holdExactly(
   projection: IntegerProjection,
   result: Int32Array,
-  { members, where }: Subject,
+  { sums: { members }, tolerance: { where } }: Subject,
 ): Held {
   const sums = projection.project(result);
   const wrong = sums.findIndex((sum, place) => sum !== projection.expected[place]);
@@ -226,22 +226,22 @@ async function holdSums(
   request: ReferenceRequest,
 ): Promise<Held> {
   const { subject } = outputs;
-  const noise = subject.noise(simulatedErrors(reference, arithmetic), arithmetic);
+  const noise = subject.tolerance.noise(simulatedErrors(reference, arithmetic), arithmetic);
   const { report, masked } = measureProjection(projection, projection.project(result), {
     noise,
-    tiles: subject.mixed(arithmetic),
-    floorOf: varianceFloors(projection, floorsOf(reference, arithmetic), subject.length),
+    tiles: subject.tolerance.mixed(arithmetic),
+    floorOf: varianceFloors(projection, floorsOf(reference, arithmetic), subject.sums.length),
   });
   const singles = await checkMasked(
     result,
     projection,
     masked,
-    { report, noise, precision: subject.precision(arithmetic) },
+    { report, noise, precision: subject.tolerance.precision(arithmetic) },
     outputs,
     request,
   );
   return {
-    reasons: [...judgeProjection(report, subject.where), ...singles.reasons],
+    reasons: [...judgeProjection(report, subject.tolerance.where), ...singles.reasons],
     figures: {
       places: report.places,
       members: report.members,
@@ -281,7 +281,10 @@ async function checkMasked(
   { operands }: ReferenceRequest,
 ): Promise<{ reasons: string[]; checked: number }> {
   if (masked.length === 0) return { reasons: [], checked: 0 };
-  const most = Math.min(MASKED_OUTPUTS, Math.ceil(MASKED_PRODUCTS / Math.max(1, linear.length)));
+  const most = Math.min(
+    MASKED_OUTPUTS,
+    Math.ceil(MASKED_PRODUCTS / Math.max(1, linear.sums.length)),
+  );
   const total = masked.length * projection.members;
   const count = Math.min(most, total);
   const chosen = new Set<number>();
@@ -295,7 +298,7 @@ async function checkMasked(
     last = place;
     chosen.add(indices[at % projection.members]!);
   }
-  const { values, magnitudes, paddedNaN, indices: done } = await linear.reference(operands, {
+  const { values, magnitudes, paddedNaN, indices: done } = await linear.reference.of(operands, {
     indices: Float64Array.from(chosen).sort(),
   });
   const strides = resultStrides(linear);

@@ -146,7 +146,7 @@ export async function* runGroup(
       continue;
     }
     const message = `Cannot plan: ${plan.text}`;
-    if (one.algorithm === "auto" || one.algorithm === subject.algorithm) {
+    if (one.algorithm === "auto" || "gemm" in subject.asked) {
       yield* failedRecords(run, group, [one], executor.device.adapter, message);
     } else {
       // A policy, tile or workspace that does not go with a named algorithm is one combination too many.
@@ -162,7 +162,7 @@ export async function* runGroup(
     return;
   }
   const data = makeData();
-  if (!executor.isReference) await subject.admit?.(run.check, () => data.operands);
+  if (!executor.isReference) await subject.planner.admit?.(run.check, () => data.operands);
   const checks = run.check === "none" ? undefined : data;
   const copies = copiesOf(group);
   for (const some of fitting(plans, copies, subject, executor)) {

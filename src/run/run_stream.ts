@@ -169,11 +169,10 @@ export async function runStream(executor: Executor, job: StreamJob): Promise<Cas
 
 /** A chunk of so many images, with its share of the sample; of what is added up each has all. */
 function chunkSubject({ subject, cut }: StreamJob, images: number): Subject {
-  const { sample } = subject.whole;
-  return {
-    ...subject.part(images),
-    sample: subject.summed ? sample : Math.max(LEAST_SAMPLE, Math.ceil(sample / cut.chunks)),
-  };
+  const part = subject.part(images);
+  const { sample: whole } = subject.whole.sums;
+  const sample = subject.summed ? whole : Math.max(LEAST_SAMPLE, Math.ceil(whole / cut.chunks));
+  return { ...part, sums: { ...part.sums, sample } };
 }
 
 /** The plan of a chunk, and of what can be projected of it. */

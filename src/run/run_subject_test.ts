@@ -59,7 +59,8 @@ Deno.test("runSubject() throws what a reference throws that began early, and not
     layout: "nchw",
     filterLayout: "kcrs",
   });
-  const failing = { ...subject, reference: () => Promise.reject(new RangeError("no reference")) };
+  const of = () => Promise.reject(new RangeError("no reference"));
+  const failing = { ...subject, reference: { ...subject.reference, of } };
   const running = runSubject({ ...executor, undisturbed: true }, {
     subject: failing,
     source: { files: {}, fill: "uniform11", seed: 1 },

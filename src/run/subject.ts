@@ -4,10 +4,10 @@ import type { Precision } from "../accuracy/precision.ts";
 import type { ProjectionNoise } from "../accuracy/projection.ts";
 import type { ErrorStatistics } from "../accuracy/statistics.ts";
 import type { Yardstick } from "../accuracy/yardstick.ts";
+import type { OptionChoice } from "../algorithms/algorithm.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
-import type { WinrsRival } from "../algorithms/winrs/price.ts";
 import type { ConvDType, ConvOutDType, ConvProblem } from "../problem/conv_problem.ts";
 import type { Activation, Epilogue } from "../problem/epilogue.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
@@ -20,7 +20,7 @@ import type { ReferenceResult } from "../reference/reference.ts";
 import type { DType, TensorData, TypedArrayOf } from "../tensor/dtype.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { CaseTraits } from "./case_record.ts";
-import type { CheckMode, Coverable, StrataAxes } from "./coverage.ts";
+import type { CheckMode, ResultSums } from "./coverage.ts";
 
 /** How the tensors of a problem lie in memory. */
 export interface Layouts {
@@ -116,74 +116,101 @@ export interface ReferenceOptions {
   readonly onProgress?: (fraction: number) => void;
 }
 
-/**
- * What a run computes and checks, whatever its kind: a convolution or a product, with its element types and how its tensors
- * lie. All that runs, times, checks and records a case reads nothing else of it.
- */
-export interface Subject extends Coverable {
-  /** What it was made of. */
-  readonly asked: { readonly conv: ConvAsked } | { readonly gemm: GemmProblem };
-  /** What records say of it. */
-  readonly traits: CaseTraits;
-  readonly title: string;
-  /** Its algorithm, where there is but one to name. */
-  readonly algorithm?: string;
-  readonly features: readonly string[];
-  readonly operands: readonly SubjectTensor[];
-  readonly result: SubjectTensor;
-  /** Which canonical size each one of the result's shape in memory is. */
-  readonly axes: readonly number[];
-  readonly activation: Activation;
-  /** The same sums without their activation and what follows that: what can be projected. Absent where nothing does. */
-  readonly linear?: Subject;
-  /** How outputs are dealt to strata. */
-  readonly strata: StrataAxes;
-  /** Whether results are whole numbers, which have no errors. */
-  readonly exact: boolean;
-
-  /** What becomes of a sum of `linear` at a place in memory, where results are int8. */
-  finish?(operands: HostOperands): (sum: number, at: number) => number;
+/** How a subject is planned. */
+export interface SubjectPlanner {
   plan(planning: Planning): Planned<Plan>;
-  /** Choices of WinRS that are worth measuring. */
-  winrsRivals?(planning: Planning): readonly WinrsRival[];
-  /** Why the algorithm that is named cannot do it. */
-  unsupported?(planning: Planning): string | undefined;
+  /** Options of the named algorithm that are worth measuring beside the planner's choice. */
+  rivals(planning: Planning): readonly OptionChoice[];
+  /** Why the named algorithm cannot do it. */
+  unsupported(planning: Planning): string | undefined;
   /**
-   * Refuses operands that the device would answer wrongly without a word.
+   * Refuses operands for which a device would silently return wrong results. Absent where it returns none.
    *
    * @throws {RangeError} which says why.
    */
-  admit?(
+  readonly admit?: (
     check: CheckMode | "none",
     operands: () => PlanOperands | Promise<PlanOperands>,
-  ): Promise<void>;
-  /** The FP64 reference, of factors as kernels hold them. */
-  reference(operands: HostOperands, options: ReferenceOptions): Promise<ReferenceResult>;
-  /** The result where there is no device: all of it, in canonical order. */
+  ) => Promise<void>;
+}
+
+/** What the results of a subject should be, in FP64 of the operands as kernels hold them. */
+export interface SubjectReference {
+  of(operands: HostOperands, options: ReferenceOptions): Promise<ReferenceResult>;
+  /** All results, in canonical order, where there is no device. */
   compute(
     operands: HostOperands,
     onProgress: (fraction: number) => void,
   ): Promise<Float64Array>;
-  /** In what a plan's results are summed and stored. */
+  /** The projection of the reference; whole numbers' is exact. */
+  project(operands: HostOperands, seed: number): Promise<Projection | IntegerProjection>;
+  /** What an int8 result makes of a sum of `linear` at a place in memory. Absent of other types. */
+  readonly finish?: (operands: HostOperands) => (sum: number, at: number) => number;
+}
+
+/** How far results of a plan's arithmetic may be from the reference. */
+export interface SubjectTolerance {
+  /** In what results are summed and stored. */
   precision(arithmetic: PlanArithmetic): Precision;
   grouping(arithmetic: PlanArithmetic): Grouping;
-  /** What Σ|a||b| of outputs counts for at least; itself where undefined. */
+  /** The least that Σ|a||b| of results counts for; itself where undefined. */
   floors(operands: HostOperands, arithmetic: PlanArithmetic): Floors | undefined;
-  /** What the arithmetic of a plan errs by on these operands, measured with their floors. */
+  /** The errors of the arithmetic on these operands, measured with their floors. */
   yardstick(
     operands: HostOperands,
     arithmetic: PlanArithmetic,
     seed: number,
     floors: Floors | undefined,
   ): Yardstick;
-  /** The projection of the reference; whole numbers' is exact. */
-  project(operands: HostOperands, seed: number): Promise<Projection | IntegerProjection>;
+  /** The errors of a projection's sums. */
   noise(
     sample: Pick<ErrorStatistics, "squareRms" | "rms" | "typical">,
     arithmetic: PlanArithmetic,
   ): ProjectionNoise;
-  /** Tiles whose outputs' errors are mixed, where there are such. */
+  /** Tiles whose results' errors are mixed, where there are such. */
   mixed(arithmetic: PlanArithmetic): ResultTiles | undefined;
-  /** Says which sums those of a projection's place are. */
+  /** Says which sums are at a place of a projection. */
   where(place: readonly number[]): string;
+}
+
+/**
+ * A convolution or a product to be run: its tensors and what is known of its results, as plain data, and the planner,
+ * reference and tolerance of its kind. Whatever runs, times, checks and records a case reads nothing else of it.
+ */
+export interface Subject {
+  /** What it was made of. */
+  readonly asked: { readonly conv: ConvAsked } | { readonly gemm: GemmProblem };
+  /** What records say of it. */
+  readonly traits: CaseTraits;
+  readonly operands: readonly SubjectTensor[];
+  readonly result: SubjectTensor;
+  /** Canonical sizes of the result. */
+  readonly shape: readonly number[];
+  /** Which canonical size each one of the result's shape in memory is. */
+  readonly axes: readonly number[];
+  readonly activation: Activation;
+  /** The same sums without their activation and what follows that, which can be projected. Absent where nothing follows. */
+  readonly linear?: Subject;
+  readonly sums: ResultSums;
+  readonly planner: SubjectPlanner;
+  readonly reference: SubjectReference;
+  readonly tolerance: SubjectTolerance;
+}
+
+/** A subject's name, for messages and progress. */
+export function titleOf({ asked, traits: { problem, op } }: Subject): string {
+  return "gemm" in asked ? problem : `${asked.conv.problem.name || problem} ${op}`;
+}
+
+/** Features that a device needs for a subject. */
+export function featuresOf({ operands, result }: Subject): string[] {
+  const types = new Set([...operands, result].map(({ dtype }) => dtype));
+  return [...types].filter((type) => type === "f16" || type === "f64").map((type) =>
+    `shader-${type}`
+  );
+}
+
+/** Whether a subject's results are whole numbers, which have no rounding errors. */
+export function isIntegral({ traits: { dtype } }: Pick<Subject, "traits">): boolean {
+  return dtype === "i8";
 }

@@ -14,7 +14,7 @@ export async function byteHypotheses(
   if ("gemm" in asked || linear === undefined || (dtype !== "i8" && dtype !== "u8")) return [];
   const { scale = 1, zeroPoint = 0 } = asked.conv.epilogue ?? {};
   const order = [...indices].sort((a, b) => a - b);
-  const { values } = await linear.reference(operands, { indices: Float64Array.from(order) });
+  const { values } = await linear.reference.of(operands, { indices: Float64Array.from(order) });
   const sums = new Map(order.map((index, i) => [index, activate(activation, values[i]!)]));
   const area = elementCount(shape.slice(2));
   const scaleAt = (index: number) =>

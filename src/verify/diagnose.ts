@@ -3,7 +3,7 @@ import { defined } from "../defined.ts";
 import type { GemmInputs } from "../reference/gemm.ts";
 import { computeReference } from "../run/check.ts";
 import { referenceInputs } from "../run/conv_subject.ts";
-import type { HostData, HostOperands, Subject } from "../run/subject.ts";
+import { type HostData, type HostOperands, isIntegral, type Subject } from "../run/subject.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { byteHypotheses } from "./byte_hypotheses.ts";
 import { axisNames, convHypotheses } from "./conv_hypotheses.ts";
@@ -47,13 +47,13 @@ const TRIED = { wrong: 192, any: 64, products: 2e6 };
 export async function diagnose(failed: FailedResult): Promise<Diagnosis> {
   const { subject, operands, result, seed = 1 } = failed;
   const { rounding, accuracy: { bound_limit: allowed } } = failed.verified;
-  const products = elementCount(subject.shape) * subject.length * subject.sumCost;
+  const products = elementCount(subject.shape) * subject.sums.length * subject.sums.cost;
   const mode = products <= WHOLE_PRODUCTS ? "full" : "sample";
   const reference = await computeReference({ subject, operands, mode, seed });
   const found = wrongOutputs(reference, result, rounding, allowed);
   const where = whereText(found, subject.shape, namesOf(subject));
   const { worst } = found;
-  const room = Math.max(16, Math.floor(TRIED.products / Math.max(1, subject.length)));
+  const room = Math.max(16, Math.floor(TRIED.products / Math.max(1, subject.sums.length)));
   const some = spread(found.wrong.length, Math.min(TRIED.wrong, room)).map((at) =>
     found.wrong[at]!
   );
@@ -76,7 +76,9 @@ async function otherArithmetic(
   { subject, operands, result, verified, arithmetic, results, seed = 1 }: FailedResult,
 ): Promise<string | undefined> {
   const { mismatched, rel_l2 } = verified.accuracy;
-  if (subject.exact || arithmetic.trim() === "auto" || mismatched > 0 || rel_l2 > ROUNDED.relL2) {
+  if (
+    isIntegral(subject) || arithmetic.trim() === "auto" || mismatched > 0 || rel_l2 > ROUNDED.relL2
+  ) {
     return;
   }
   const options = { arithmetic: "auto", results, seed };

@@ -207,7 +207,9 @@ for (const op of ["bwd-data", "bwd-filter"] as const) {
     const subject = of({ paddingBegin: [1, 1], paddingEnd: [1, 1] });
     const operands = fillOperands(subject, "normal", 1);
     const computed = async (other: Subject, inputs: HostOperands) =>
-      fromCanonical(other, (await other.reference(inputs, {})).values) as Float32Array<ArrayBuffer>;
+      fromCanonical(other, (await other.reference.of(inputs, {})).values) as Float32Array<
+        ArrayBuffer
+      >;
     const shifted = of({ paddingBegin: [2, 1], paddingEnd: [0, 1] });
     const rows = await diagnosed(subject, operands, await computed(shifted, operands));
     assert.match(rows.match?.name ?? "no match", /^padding one more in front .*, along rows$/);
@@ -231,7 +233,7 @@ Deno.test("a diagnosis names what becomes of sums that are scaled to bytes", asy
     epilogue: { bias: false, activation: "none", scale: 0.002, zeroPoint: 5 },
   });
   const operands = fillOperands(subject, "int8", 1);
-  const { values } = await subject.linear!.reference(operands, {});
+  const { values } = await subject.linear!.reference.of(operands, {});
   const lying = (of: (value: number) => number) =>
     Int8Array.from(values, (_, i) => of(values[i % 8 * 25 + Math.floor(i / 8)]! * 0.002));
   const faults: readonly [(value: number) => number, RegExp][] = [
@@ -257,7 +259,7 @@ Deno.test("a diagnosis names faults of products", async () => {
   const of = (more: Partial<ReturnType<typeof gemmProblem>>) =>
     gemmSubject(gemmProblem({ ...sizes, ...more }), { dtype: "f32" });
   const computed = async (subject: Subject, operands: HostOperands) =>
-    Float32Array.from((await subject.reference(operands, {})).values);
+    Float32Array.from((await subject.reference.of(operands, {})).values);
   const faults: readonly [
     right: Parameters<typeof of>[0],
     wrong: Parameters<typeof of>[0],

@@ -11,7 +11,7 @@ import { printDescriptor } from "../problem/descriptor.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
 import { caseRecord } from "../run/case_record.ts";
 import type { CaseRecord } from "../report/record.ts";
-import type { HostData, HostOperands, Subject } from "../run/subject.ts";
+import { type HostData, type HostOperands, isIntegral, type Subject } from "../run/subject.ts";
 import { convertDType } from "../tensor/convert.ts";
 import { permute } from "../tensor/layout.ts";
 import { bf16round } from "../tensor/rounding.ts";
@@ -246,7 +246,7 @@ async function judge(
   const stored = fileDType(output);
   let result: HostData;
   try {
-    const read = subject.exact ? subject.result.dtype : stored === "f64" ? "f64" : "f32";
+    const read = isIntegral(subject) ? subject.result.dtype : stored === "f64" ? "f64" : "f32";
     result = (await output.readAs(read)).data as HostData;
   } catch (error) {
     if (!isInputError(error) && !(error instanceof Error)) throw error;
@@ -290,7 +290,7 @@ async function inexactOutput(
   result: HostData,
   stored: FileDType,
 ): Promise<string | undefined> {
-  const { values } = await subject.reference(operands, {});
+  const { values } = await subject.reference.of(operands, {});
   const round = stored === "f16" ? Math.f16round : stored === "bf16" ? bf16round : Math.fround;
   const memory = inMemory(subject, values);
   const at = memory.findIndex((value, i) =>

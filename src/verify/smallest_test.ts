@@ -35,12 +35,12 @@ for (const subject of SUBJECTS) {
   const { shape, traits } = subject;
   Deno.test(`the smallest part of a result is a problem with the same values: ${traits.op} ${traits.layout}`, async () => {
     const operands = fillOperands(subject, "normal", 1);
-    const { values } = await subject.reference(operands, {});
+    const { values } = await subject.reference.of(operands, {});
     const result = fromCanonical(subject, values);
     const strides = resultStrides(subject);
     for (const index of [0, Math.floor(values.length / 2), values.length - 1]) {
       const small = smallestCase(subject, operands, result, index)!;
-      const own = (await small.subject.reference(small.operands, {})).values;
+      const own = (await small.subject.reference.of(small.operands, {})).values;
       assert.equal(own.length, small.got.length);
       own.forEach((value, i) => assert.equal(small.got[i], Math.fround(value)));
       const place = unravelIndex(index, shape)

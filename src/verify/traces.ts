@@ -5,7 +5,7 @@
 import { type Precision, stored } from "../accuracy/mod.ts";
 import type { OperandRounding, PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Checked, Reference } from "../run/check.ts";
-import type { HostData, HostOperands } from "../run/subject.ts";
+import { type HostData, type HostOperands, isIntegral } from "../run/subject.ts";
 import { ROUNDINGS } from "../simulate/roundings.ts";
 import { sampledOutputs } from "./sampled_outputs.ts";
 
@@ -49,7 +49,7 @@ export async function coarserTrace(
   verified: Judged,
 ): Promise<string | undefined> {
   const { subject, operands } = reference;
-  if (subject.exact || verified.verdict !== "pass") return undefined;
+  if (isIntegral(subject) || verified.verdict !== "pass") return undefined;
   const outputs = sampledOutputs(reference, result, COUNT);
   const grain = coarserGrain(outputs, verified);
   if (grain !== undefined) return `all results are numbers of ${grain}`;
@@ -59,7 +59,7 @@ export async function coarserTrace(
   const indices = Float64Array.from(outputs.indices).sort();
   const order = outputs.indices.map((index, i) => [index, i] as const).sort(([a], [b]) => a - b);
   for (const kind of COARSER[own]) {
-    const { values } = await subject.reference(roundedOperands(operands, kind), { indices });
+    const { values } = await subject.reference.of(roundedOperands(operands, kind), { indices });
     const over = order.map(([, i]) => 1 / outputs.magnitudes[i]!);
     // Of sums that cancel, what operands' rounding makes is no larger than that of sums.
     const errors = order.map(([, i], at) => (outputs.got[i]! - outputs.expected[i]!) * over[at]!);

@@ -2,7 +2,7 @@
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { caseChecks } from "../run/case_checks.ts";
 import { type Checked, type Reference, yardstickOf } from "../run/check.ts";
-import type { HostData, HostOperands, Subject } from "../run/subject.ts";
+import { type HostData, type HostOperands, isIntegral, type Subject } from "../run/subject.ts";
 import type { Way } from "./claimed_tiles.ts";
 import { coarserTrace } from "./traces.ts";
 import { type Claim, type ClaimedCase, parseClaims } from "./claims.ts";
@@ -131,9 +131,9 @@ function claimedCase(
   operands: HostOperands,
   results: VerifyOptions["results"],
 ): ClaimedCase {
-  const { exact, asked, length } = subject;
+  const { asked, sums: { length } } = subject;
   return {
-    exact,
+    exact: isIntegral(subject),
     results,
     problem: "conv" in asked ? asked.conv.problem : undefined,
     length,

@@ -15,7 +15,7 @@ const subject = convSubject({
 const operands = fillOperands(subject, "normal", 1);
 
 async function exactResult(): Promise<Float32Array<ArrayBuffer>> {
-  return Float32Array.from((await subject.reference(operands, {})).values);
+  return Float32Array.from((await subject.reference.of(operands, {})).values);
 }
 
 Deno.test("a result that is rounded once passes as f32", async () => {

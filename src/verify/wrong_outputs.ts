@@ -36,8 +36,8 @@ export function wrongOutputs(
   const { subject, shape, values } = reference;
   const compare = comparison(result, reference, {
     strides: resultStrides(subject),
-    precision: subject.precision(arithmetic),
-    accumulationLength: subject.length,
+    precision: subject.tolerance.precision(arithmetic),
+    accumulationLength: subject.sums.length,
     activation: subject.activation,
     floors: floorsOf(reference, arithmetic),
   });

@@ -47,7 +47,7 @@ interface Prepared {
 
 async function prepare(one: FuzzCase): Promise<Prepared> {
   const subject = subjectOf(one.asked, one.dtype);
-  const { values, magnitudes } = await subject.reference(makeOperands(subject, one), {});
+  const { values, magnitudes } = await subject.reference.of(makeOperands(subject, one), {});
   const { shape } = subject.result;
   const lying = (of: Float64Array) =>
     permute(tensor("f64", subject.shape, new Float64Array(of)), subject.axes).data as Float64Array;

@@ -14,6 +14,7 @@ import { convProblem, FLOAT_DTYPES, OPERATIONS } from "../../src/problem/conv_pr
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
+import { featuresOf } from "../../src/run/subject.ts";
 
 /** Algorithms that the main loop's options do not reach. */
 const OWN_LOOPS: readonly AlgorithmName[] = ["direct", "winograd1d", "winograd2d", "winrs"];
@@ -100,14 +101,14 @@ Deno.test("every algorithm takes f16, and asks for what it needs", () => {
     for (const outDtype of FLOAT_DTYPES) {
       const request = { problem, ...layouts, dtype: "f16", outDtype } as const;
       const subject = convSubject(request);
-      assert.deepEqual(subject.features, ["shader-f16"]);
+      assert.deepEqual(featuresOf(subject), ["shader-f16"]);
       const asked = { algorithm: "auto", epilogue: NO_EPILOGUE, limits: DEFAULT_LIMITS } as const;
       for (const { name: algorithm, reason } of supportedAlgorithms({ ...request, ...asked })) {
         if (reason !== undefined) {
           assert.match(reason, /^it |^windows/, algorithm);
           continue;
         }
-        const plan = expectPlanned(subject.plan({ algorithm, limits: DEFAULT_LIMITS }));
+        const plan = expectPlanned(subject.planner.plan({ algorithm, limits: DEFAULT_LIMITS }));
         assert.ok(plan.passes.some(({ kernel }) => kernel.features?.includes("shader-f16")));
         planned.add(algorithm);
       }

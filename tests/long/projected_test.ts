@@ -45,7 +45,7 @@ async function healthy(
       : {}),
   };
   change(operands);
-  const { values } = await subject.reference(operands, {});
+  const { values } = await subject.reference.of(operands, {});
   const result = fromCanonical(subject, values) as Float32Array<ArrayBuffer>;
   return { subject, operands, mode: "auto", seed: 1, result, arithmetic: {} };
 }
@@ -249,7 +249,7 @@ async function gemmCase(dtype: GemmDType, init: Partial<GemmProblem>, scale = 1)
       : dtype === "f16"
       ? Float16Array.from(values)
       : new Float64Array(values);
-  const of = async (which: Subject) => stored(await which.compute(operands, () => {}));
+  const of = async (which: Subject) => stored(await which.reference.compute(operands, () => {}));
   return {
     subject,
     arithmetic,
@@ -332,7 +332,7 @@ Deno.test("int8 convolutions are projected exactly: a single wrong sum or result
     const scale = Float32Array.from({ length: 64 }, (_, k) => 0.0002 * (1 + k % 7));
     const operands = { ...fillOperands(subject, "int8", 2), scale };
     const of = async (which: Subject) =>
-      fromCanonical(which, await which.compute(operands, () => {}));
+      fromCanonical(which, await which.reference.compute(operands, () => {}));
     const linear = linearOf(subject, "auto");
     const one = {
       subject,

@@ -26,7 +26,7 @@ import { checkAgainst, computeReference } from "../../../src/run/check.ts";
 import { convSubject } from "../../../src/run/conv_subject.ts";
 import { gemmSubject } from "../../../src/run/gemm_subject.ts";
 import { fillOperands } from "../../../src/run/operands.ts";
-import type { Subject } from "../../../src/run/subject.ts";
+import { type Subject, titleOf } from "../../../src/run/subject.ts";
 import { timeRivals } from "../../../src/run/timing.ts";
 import { faults, lend, timeByGpu, timeByWall } from "./clock.ts";
 import { jaxJs } from "./jax.ts";
@@ -131,7 +131,7 @@ async function recordOf(subject: Subject) {
     const { message: all, name } = error as Error;
     const [message = ""] = all.split("\n");
     const left = name === "Unsupported";
-    console.error(`${left ? "left out" : "failed"}: ${subject.title}: ${message}`);
+    console.error(`${left ? "left out" : "failed"}: ${titleOf(subject)}: ${message}`);
     return left ? undefined : caseRecord(setup, { verdict: "error", message });
   }
 }

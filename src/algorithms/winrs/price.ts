@@ -1,6 +1,6 @@
 import { variesLoop } from "../../kernels/main_loop_variant.ts";
 import { directFlops, FLOAT_DTYPES } from "../../problem/conv_problem.ts";
-import { type Algorithm, pointless, slowToCompile } from "../algorithm.ts";
+import { type Algorithm, type OptionChoice, pointless, slowToCompile } from "../algorithm.ts";
 import { deviceOf } from "../device/h200.ts";
 import { copyTime } from "../device/model.ts";
 import type { Candidate } from "../plan.ts";
@@ -133,16 +133,9 @@ export const winrs: Algorithm = {
   // Segments take longer to choose than all else: not where no choice of them could win.
   atLeast: (request, { amplification }) => winrsBound(request, pairWithin(request, amplification)),
   price: winrsTime,
+  rivals: winrsRivals,
   plan: planWinrs,
 };
-
-/** Choices of WinRS that are worth measuring, as a request says them. */
-export interface WinrsRival {
-  /** Kernels; the planner's choice where absent. */
-  readonly pair?: string;
-  /** Ẑ, as `--segments` takes it; the planner's choice where absent. */
-  readonly segments?: number;
-}
 
 /** Of pairs predicted up to this much slower than the fastest other segments are worth measuring. */
 const SEGMENT_SLACK = 1.15;
@@ -152,10 +145,10 @@ const SEGMENT_SLACK = 1.15;
  * and twice as many, and as many as fill whole waves of workgroups, where these cut the gradient otherwise and their buckets
  * fit in the workspace. None where WinRS cannot do the problem.
  */
-export function winrsRivals(request: PlanRequest): WinrsRival[] {
+export function winrsRivals(request: PlanRequest): OptionChoice[] {
   if (winrsReason(request) !== undefined) return [];
   const pairs = rivalPairs(request.problem, kernelRates(request));
-  const choices: WinrsRival[] = pairs.length === 0 ? [{}] : pairs
+  const choices: OptionChoice[] = pairs.length === 0 ? [{}] : pairs
     .filter((pair) => winrsReason({ ...request, pair }) === undefined)
     .map((pair) => ({ pair }));
   const rivals = choices.flatMap((choice) => {
