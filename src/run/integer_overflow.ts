@@ -30,11 +30,11 @@ export interface IntegerSum {
  * @throws {RangeError} with the largest result there may be.
  */
 export function admitSums(
-  result: Coverable,
+  results: Coverable,
   sum: IntegerSum,
 ): NonNullable<SubjectPlanner["admit"]> {
   return async (check, operands) => {
-    if (check !== "none" && coverageOf(result, { mode: check, linear: true }) === "whole") return;
+    if (check !== "none" && coverageOf(results, { mode: check, linear: true }) === "whole") return;
     const { operands: [a, b], zeroPoints = {} } = sum;
     const most = (which: string) => which in zeroPoints ? 255 : 128;
     if (largestSum(sum, (which) => which === a || which === b ? most(which) : MOST) <= MOST) {
