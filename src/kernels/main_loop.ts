@@ -14,7 +14,13 @@ import {
 import { dealtLoader } from "./loop/dealt_loader.ts";
 import { matrixMemory, type MatrixTilePolicy } from "./loop/matrix_tile.ts";
 import { matrixOutput, matrixPlaces, matrixProducts } from "./loop/matrix_products.ts";
-import { stepLoopText, type StepProducts, type StepSchedule } from "./loop/step_loop.ts";
+import {
+  eitherOutput,
+  type MainloopSchedule,
+  mainloopText,
+  type StepProducts,
+  type TripCount,
+} from "./loop/mainloop.ts";
 import {
   type FilledTile,
   fragmentPlaces,
@@ -60,7 +66,7 @@ export interface LoopBody {
   /** Whose results the tile's are. */
   readonly summary: string;
   readonly tiles: readonly [FilledTile, FilledTile];
-  readonly buffers: StepSchedule["buffers"];
+  readonly buffers: MainloopSchedule["buffers"];
   readonly places: string;
   readonly products: StepProducts;
   output(store: OutputStore): string;
@@ -104,7 +110,7 @@ export function threadBody(
     trait: "",
     summary: `${policy.threadRows} x ${policy.threadColumns} a thread`,
     tiles,
-    buffers: variant.doubleBuffer ? "alternate" : "one",
+    buffers: variant.doubleBuffer ? "double" : "single",
     places: `${threadPlace(grid, "t", "t")}\n${
       fragmentPlaces(grid, rowFragments, columnFragments)
     }`,
@@ -139,13 +145,13 @@ export function threadBody(
   };
 }
 
-/** Every subgroup multiplies on matrix units, going over its steps as the text does, of which `whole` says whether all parts have as many. */
+/** Every subgroup multiplies on matrix units. */
 export function matrixBody(
   policy: TilePolicy & MatrixTilePolicy,
   a: TileLoader,
   b: TileLoader,
   last: number | undefined,
-  { parts, rounds, whole }: Pick<UnitSchedule, "parts" | "rounds"> & { readonly whole: boolean },
+  { parts, rounds }: Pick<UnitSchedule, "parts" | "rounds">,
   variant: FullMainLoopVariant,
 ): LoopBody {
   const { unit, matrices } = policy.matrix;
@@ -158,7 +164,7 @@ export function matrixBody(
     tiles: memory.tiles,
     buffers: memory.buffers,
     places: matrixPlaces(policy, memory),
-    products: matrixProducts({ policy, memory, last, parts, whole }),
+    products: matrixProducts({ policy, memory, last, parts }),
     output: (store) => matrixOutput(policy, memory, store, parts),
   };
 }
@@ -315,8 +321,6 @@ export function mainLoopKernel(
   const rounds = mode === "constant" && !shape.uneven && last === undefined
     ? schedule.rounds
     : undefined;
-  const whole = mode === "constant" && last === undefined && shape.splits === 1 &&
-    !shape.uneven && parts !== undefined && rounds === undefined && steps % parts.steps === 0;
   if (!isMatrixPolicy(policy) && (a.tapRow ?? b.tapRow ?? b.tapRing) !== undefined) {
     throw new Error(`Cannot multiply rows of taps by threads: ${policy.name} has no matrix units`);
   }
@@ -324,7 +328,7 @@ export function mainLoopKernel(
     throw new Error(`Cannot go over rows of ${row} steps by ${rounds ?? "single steps"}`);
   }
   const body = isMatrixPolicy(policy)
-    ? matrixBody(policy, a, b, last, { parts, rounds, whole }, variant)
+    ? matrixBody(policy, a, b, last, { parts, rounds }, variant)
     : threadBody(policy, a, b, last, variant, accumulation, order, rotation(), threadChain);
   const name = `${traits}_${policyTile(policy)}${body.trait}_${suffix}${
     variantTrait(options.variant)
@@ -338,7 +342,7 @@ export function mainLoopKernel(
     dealtLoader(a, "a", body.tiles[0], policy.rows, policy.depth, threads),
     dealtLoader(b, "b", body.tiles[1], policy.columns, policy.depth, threads),
   ] as const;
-  const wgsl = stepLoopText({
+  const wgsl = mainloopText({
     name,
     summary: `${policy.rows} x ${policy.columns} results a workgroup, ${body.summary}, ` +
       `${policy.depth} deep steps.`,
@@ -350,16 +354,14 @@ export function mainLoopKernel(
     schedule: {
       buffers: body.buffers,
       prefetch: variant.prefetch,
+      tripCount: tripCount(),
+      steps,
     },
-    steps,
     loaders,
     products: body.products,
-    counted: countedSteps(module, shape, policy),
-    rounds,
-    ...(partials === undefined ? { output: body.output(output) } : {
-      elsewhere: { when: "whole", output: body.output(output) },
-      output: body.output(partials),
-    }),
+    output: partials === undefined
+      ? body.output(output)
+      : eitherOutput("whole", body.output(output), body.output(partials)),
   }, module);
   const feature = isMatrixPolicy(policy) && scalarFeature(unitScalar(policy.matrix.unit));
   return sizedKernel(module, name, wgsl, {
@@ -373,6 +375,15 @@ export function mainLoopKernel(
       ...(policy.matrix ? matrixFeatures(policy.matrix.unit) : []),
     ],
   });
+
+  function tripCount(): TripCount {
+    if (rounds !== undefined) return { form: "unrolled", factor: rounds };
+    if (parts === undefined) return countedSteps(module, shape, policy) ?? { form: "range" };
+    // The text knows the steps of parts that come out even.
+    const whole = mode === "constant" && last === undefined && splits === 1 && !shape.uneven &&
+      steps % parts.steps === 0;
+    return whole ? { form: "counted", steps: `${parts.steps}u` } : { form: "range" };
+  }
 
   /** Where the loop ends, where it may be rotated. */
   function rotation(): Rotation | undefined {

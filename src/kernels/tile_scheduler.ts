@@ -1,3 +1,4 @@
+import type { TripCount } from "./loop/mainloop.ts";
 import type { MatrixParts } from "./loop/matrix_products.ts";
 import type { UnitChain } from "./matrix_units.ts";
 import type { ModuleBuilder } from "./module.ts";
@@ -141,11 +142,11 @@ export function countedSteps(
   { mode }: ModuleBuilder,
   shape: MainLoopShape,
   policy: TilePolicy,
-): { steps: string; longer: string | undefined } | undefined {
+): TripCount | undefined {
   if (!countsSteps(shape, policy)) return undefined;
   const even = Math.ceil(shape.depth / policy.depth) % shape.splits === 0;
   const alike = mode === "constant" && shape.uneven === undefined && even;
-  return { steps: "split_steps", longer: alike ? undefined : "longer" };
+  return { form: "counted", steps: "split_steps", longer: alike ? undefined : "longer" };
 }
 
 /** Steps of a round, as a compiler writes them out in turn: even, so that which of two tiles a step fills stands in the text. */

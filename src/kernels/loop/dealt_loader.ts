@@ -9,7 +9,7 @@ import {
   type TileLoader,
   vectorSide,
 } from "../loader.ts";
-import type { StepLoader } from "./step_loop.ts";
+import type { OperandLoader } from "./mainloop.ts";
 import type { FilledTile } from "./threads.ts";
 
 /**
@@ -30,7 +30,7 @@ export function dealtLoader(
   extent: number,
   depth: number,
   threads: number,
-): StepLoader {
+): OperandLoader {
   const tiled = loadedTile(loader, extent, depth);
   const banked = tile.banked === loader.along && vectorSide(loader) === loader.along &&
     !sharesLines(loader);
@@ -51,7 +51,7 @@ export function dealtLoader(
     ...(loader.rowBegin !== undefined && { rowBegin: loader.rowBegin }),
     fetch,
     store,
-    before: loader.tapRing === undefined ? 0 : tapReach(loader.tapRing),
+    prologueSteps: loader.tapRing === undefined ? 0 : tapReach(loader.tapRing),
   };
 }
 

@@ -9,7 +9,7 @@ import {
   type MatrixTilePolicy,
   subgroupGrid,
 } from "./matrix_tile.ts";
-import type { StepProducts } from "./step_loop.ts";
+import type { StepProducts } from "./mainloop.ts";
 import { cyclicProducts, ringProducts, rowEnds } from "./tap_products.ts";
 
 /** Products that subgroups compute on matrix units. */
@@ -23,8 +23,6 @@ export interface MatrixProducts {
    * in one where absent.
    */
   readonly parts: MatrixParts | undefined;
-  /** Whether the text says how many steps each part has. */
-  readonly whole: boolean;
 }
 
 /** Parts of a sum, and where they are added up. */
@@ -185,12 +183,12 @@ function splitProducts(
 
 /** The text of a subgroup's products of a step. */
 export function matrixProducts(
-  { policy, memory, last, parts, whole }: MatrixProducts,
+  { policy, memory, last, parts }: MatrixProducts,
 ): StepProducts {
   const { matrix } = policy;
   const { unit, matrices: [rows, columns] } = matrix;
   const { tiles: [a, b], stage } = memory;
-  const collected = memory.buffers === "collected";
+  const ahead = memory.buffers === "register-double";
   const matricesDeep = (depth: number) => depth / unitDepth(unit) / (matrix.split ? 2 : 1);
   const sumType = `subgroup_matrix_result<${unit.result}, ${unit.n}, ${unit.m}>`;
   const allSums = range(rows).flatMap((i) => range(columns).map((j) => sumName(i, j)));
@@ -228,7 +226,7 @@ export function matrixProducts(
   ];
   const block = (lines: readonly string[]) => ["    {", ...lines, "    }"].join("\n");
   const all = range(deep);
-  const steps = (collected ? [collecting] : all.map((at) => step(at))).map(block);
+  const steps = (ahead ? [collecting] : all.map((at) => step(at))).map(block);
   const totalled = parts?.totals === "registers";
   const staged = stagedVectors(matrix, stage);
   const moved = rounds(matrix).flatMap((first, round) => [
@@ -241,14 +239,15 @@ export function matrixProducts(
   return {
     declarations: memory.declarations,
     subgroups: matrixSubgroups(unit, matrix.lanes),
-    ...(ringed && {
-      kept: {
+    ...(ring && ringed && {
+      loopCarried: {
         begin: ringed.begin.join("\n"),
         next: all.map((at) => block(ringed.next(at))).join("\n"),
+        rowEnds: rowEnds(ring, (taps) => all.map((at) => block(step(at, taps))).join("\n")),
       },
     }),
     sums: [
-      ...(collected ? operands.map(({ name, type }) => `  var ${name}: ${type};`) : []),
+      ...(ahead ? operands.map(({ name, type }) => `  var ${name}: ${type};`) : []),
       ...allSums.map((sum) => `  var ${sum} = ${sumType}();`),
       ...(totalled
         ? rounds(matrix).flatMap((_, round) =>
@@ -256,17 +255,15 @@ export function matrixProducts(
         )
         : []),
     ].join("\n"),
-    ...(collected
-      ? { collect: operands.map(({ name, load }) => `    ${name} = ${load};`).join("\n") }
+    ...(ahead
+      ? { loadFragments: operands.map(({ name, load }) => `    ${name} = ${load};`).join("\n") }
       : {}),
     multiply: steps.join("\n"),
     multiplyLast: last === undefined ? "" : steps.slice(0, matricesDeep(last)).join("\n"),
-    row: ring && rowEnds(ring, (taps) => all.map((at) => block(step(at, taps))).join("\n")),
     fold: "",
     finish: totalled ? moved.join("\n") : "",
-    parts: parts !== undefined && {
-      steps: `${parts.steps}u`,
-      whole,
+    flush: parts && {
+      interval: `${parts.steps}u`,
       clear: lines(allSums.map((sum) => `    ${sum} = ${sumType}();`)),
       stored: !totalled,
     },

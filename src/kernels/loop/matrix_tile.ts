@@ -7,7 +7,7 @@ import {
   VECTOR_BYTES,
   vectorSide,
 } from "../loader.ts";
-import type { StepSchedule } from "./step_loop.ts";
+import type { MainloopSchedule } from "./mainloop.ts";
 import type { FilledTile, LoadedValue } from "./threads.ts";
 import type { FullMainLoopVariant } from "../main_loop_variant.ts";
 import { type MatrixUnit, unitDepth, unitScalar } from "../matrix_units.ts";
@@ -187,7 +187,7 @@ export interface MatrixMemory {
   /** Its variables. */
   readonly declarations: readonly string[];
   readonly bytes: number;
-  readonly buffers: StepSchedule["buffers"];
+  readonly buffers: MainloopSchedule["buffers"];
   readonly tiles: readonly [MatrixOperandTile, MatrixOperandTile];
   /** The array through which sums pass, vectors of four, and how they are read by their place. */
   readonly stage: StageShape & { readonly array: string; read(place: string): string };
@@ -261,13 +261,13 @@ export function matrixMemory(
   const stage = stageShape(matrix, shared);
   const staged = down * across * stage.size;
   const buffers = doubleBuffer
-    ? "alternate"
+    ? "double"
     : shared && prefetch && !moved && !ringed && collectsAhead(policy)
-    ? "collected"
-    : "one";
-  const copies = buffers === "one" ? 1 : 2;
+    ? "register-double"
+    : "single";
+  const copies = buffers === "single" ? 1 : 2;
   const tileBytes = ({ size, vectorBytes }: MatrixTileShape) => copies * size * vectorBytes;
-  const which = buffers === "alternate" ? "half" : "fill";
+  const which = buffers === "double" ? "half" : "fill";
   const first = (size: number) => copies === 1 ? "" : `${which} * ${size}u + `;
   const result = typeName(unit.result, 4);
   if (!shared) {

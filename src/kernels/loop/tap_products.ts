@@ -1,7 +1,7 @@
 import { range } from "../lists.ts";
 import { tapReach, type TapRing, tapsInRow } from "../loader.ts";
 import type { CyclicPlaces, MatrixOperandTile } from "./matrix_tile.ts";
-import type { StepProducts } from "./step_loop.ts";
+import type { LoopCarried } from "./mainloop.ts";
 
 /** WGSL that adds the product of matrices `a` and `b` to a sum of a subgroup, by its row and column of matrices. */
 type Multiply = (row: number, column: number, a: string, b: string) => string;
@@ -74,8 +74,8 @@ export function ringProducts(
 export function rowEnds(
   ring: TapRing,
   text: (taps: readonly number[]) => string,
-): StepProducts["row"] {
-  if (ring.row === undefined) return undefined;
+): LoopCarried["rowEnds"] {
+  if (ring.row === undefined) return { before: [], after: [] };
   const { steps } = ring.row;
   const places = range(steps).map((step) => tapsInRow(ring, step));
   const whole = (taps: readonly number[]) => taps.length === ring.taps;

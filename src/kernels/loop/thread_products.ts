@@ -1,7 +1,7 @@
 import { lines, range } from "../lists.ts";
 import type { Accumulation } from "../../elements/elements.ts";
 import { type Scalar, sumScalar, typeName, zeroOf } from "../../elements/scalar.ts";
-import type { StepProducts } from "./step_loop.ts";
+import type { StepProducts } from "./mainloop.ts";
 import type { WorkgroupTile } from "./threads.ts";
 import type { SizeMode } from "../module.ts";
 import type { TilePolicy } from "../policy.ts";
@@ -305,7 +305,7 @@ export function threadProducts(
     sums: sums.declare,
     multiply: all === undefined ? looped() : all.join("\n"),
     ...(all && rotates && {
-      rotated: {
+      softwarePipelined: {
         before: all.slice(0, rotation.rows).join("\n"),
         after: all.slice(rotation.rows).join("\n"),
         early: rotation.early,
@@ -314,11 +314,12 @@ export function threadProducts(
     multiplyLast: last === undefined ? "" : rowsOf(last).join("\n"),
     fold: sums.fold,
     finish: sums.finish,
-    parts: accumulate.into === "store" &&
-      {
-        steps: accumulate.every,
+    flush: accumulate.into === "store"
+      ? {
+        interval: accumulate.every,
         clear: clearSums(allTiles, sums.sum, inner.sum),
         stored: true,
-      },
+      }
+      : undefined,
   };
 }

@@ -1,5 +1,5 @@
 import { type Axis, digitsText } from "../axes.ts";
-import type { StepLoader } from "../loop/step_loop.ts";
+import type { OperandLoader } from "../loop/mainloop.ts";
 import type { ModuleBuilder } from "../module.ts";
 import { type OperandPlace, OUTSIDE } from "./image_loader.ts";
 
@@ -172,7 +172,7 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
 function stepState(
   { batch }: CorrelationShape,
   depth: number,
-): Required<Pick<StepLoader, "begin" | "advance">> {
+): Required<Pick<OperandLoader, "begin" | "advance">> {
   return {
     begin: "  var step_image = 0u;\n  var step_tile = 0u;\n  var step_row = 0u;",
     advance: [
@@ -251,7 +251,7 @@ export interface CorrelationColumns {
   /** Whether whole steps share a tile and a row: these are the same for every thread then, and so cheap. */
   readonly together: boolean;
   /** What says where a step lies, where its index does not. */
-  readonly state?: Required<Pick<StepLoader, "begin" | "advance">> | undefined;
+  readonly state?: Required<Pick<OperandLoader, "begin" | "advance">> | undefined;
   /** From one column to the next. */
   readonly step: string;
   /** Columns that the operand has. */

@@ -1,5 +1,5 @@
 import { lines, range } from "../lists.ts";
-import type { StepLoader } from "../loop/step_loop.ts";
+import type { OperandLoader } from "../loop/mainloop.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import {
   correlationColumns,
@@ -22,7 +22,7 @@ export function correlationLoader(
   shape: CorrelationShape,
   transform: PatchTransform,
   at: OperandPlace,
-): StepLoader {
+): OperandLoader {
   const p = `${at.side}_`;
   const { vector } = tensor;
   const lie = correlationColumns(module, which, shape, at, vector);
@@ -124,7 +124,7 @@ export function unitCorrelationLoader(
   operands: readonly [UnitOperand, UnitOperand],
   shape: CorrelationShape,
   policy: UnitSlicePolicy,
-): StepLoader {
+): OperandLoader {
   const { depth } = policy;
   const threads = unitSliceThreads(policy);
   const tile = unitSliceTile(policy);

@@ -1,7 +1,7 @@
 import { lines, range } from "../lists.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import type { OperandPlace } from "./image_loader.ts";
-import type { StepLoader } from "../loop/step_loop.ts";
+import type { OperandLoader } from "../loop/mainloop.ts";
 import { copyThreads } from "./tile.ts";
 
 /** The transformed filter as its pass leaves it: [group][slice][depth][places], padded to whole tiles. */
@@ -20,7 +20,7 @@ export function filterLoader(
   filter: TensorAccess,
   { slices, places, depth }: SlicedFilterShape,
   at: OperandPlace,
-): StepLoader {
+): OperandLoader {
   const p = `${at.side}_`;
   const { together } = at.tile;
   const vectors = at.extent / 4;

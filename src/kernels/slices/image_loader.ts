@@ -10,7 +10,7 @@ import {
   type TiledAxis,
   tileDigits,
 } from "./geometry.ts";
-import type { StepLoader } from "../loop/step_loop.ts";
+import type { OperandLoader } from "../loop/mainloop.ts";
 import { patchSize, type PatchTransform, transformText } from "./patch.ts";
 import { type ItemSchedule, scheduleItems } from "./policy.ts";
 import type { SliceTile } from "./tile.ts";
@@ -45,7 +45,7 @@ export function imageLoader(
   geometry: SliceGeometry,
   transform: PatchTransform,
   at: OperandPlace,
-): StepLoader {
+): OperandLoader {
   const { outer, tiled } = geometry;
   const p = `${at.side}_`;
   const size = (name: string, value: number) => module.size(`image_${name}`, value);

@@ -6,7 +6,7 @@ import {
   type SumName,
   threadProducts,
 } from "../loop/thread_products.ts";
-import { type StepLoader, stepLoopText } from "../loop/step_loop.ts";
+import { eitherOutput, mainloopText, type OperandLoader } from "../loop/mainloop.ts";
 import { threadPlace } from "../loop/threads.ts";
 import { TUNED_VARIANT, variantTrait } from "../main_loop_variant.ts";
 import { loopIterations, type ModuleBuilder, type SizedKernel, sizedKernel } from "../module.ts";
@@ -99,8 +99,8 @@ export function sliceLoopKernel(
   module: ModuleBuilder,
   shape: SliceLoopShape,
   policy: SlicePolicy,
-  a: StepLoader,
-  b: StepLoader,
+  a: OperandLoader,
+  b: OperandLoader,
   output: PatchTransform,
   store: SliceStore,
   shared?: SliceStore,
@@ -131,7 +131,7 @@ export function sliceLoopKernel(
   const rotates = rotatedLoop && !policy.allSlices &&
     isWorthRotating(module.mode, shape.steps);
   const slices = policy.allSlices ? range(shape.slices).map((slice) => `${slice}`) : ["slice"];
-  const wgsl = stepLoopText({
+  const wgsl = mainloopText({
     name,
     summary: `${shape.slices} slices of ${policy.rows} x ${policy.columns} results a workgroup, ` +
       `${policy.threadRows} x ${policy.threadColumns} a thread, ${policy.depth} deep steps.`,
@@ -145,8 +145,12 @@ export function sliceLoopKernel(
       threadPlace(grid, "u", "t"),
       tile.places,
     ].join("\n"),
-    schedule: { buffers: "one", prefetch: true },
-    steps: shape.steps,
+    schedule: {
+      buffers: "single",
+      prefetch: true,
+      tripCount: { form: "range" },
+      steps: shape.steps,
+    },
     loaders: [a, b],
     products: threadProducts({
       tiles: slices.map((slice) => [tileOf("a", slice), tileOf("b", slice)]),
@@ -166,10 +170,9 @@ export function sliceLoopKernel(
         : { into: "store", every: partialSteps },
       sumIndex,
     }),
-    ...(shared === undefined ? { output: exchange(store) } : {
-      elsewhere: { when: "whole", output: exchange(store) },
-      output: exchange(shared),
-    }),
+    output: shared === undefined
+      ? exchange(store)
+      : eitherOutput("whole", exchange(store), exchange(shared)),
   }, module);
   return sizedKernel(module, name, wgsl, {
     workgroups: sliceWorkgroups(shape, policy),

@@ -1,6 +1,12 @@
 import { lines, range } from "../lists.ts";
 import exchange from "../../../shaders/exchange.wgsl" with { type: "text" };
-import { END_BYTES, type StepLoader, stepLoopText, type StepProducts } from "../loop/step_loop.ts";
+import {
+  END_BYTES,
+  mainloopText,
+  type OperandLoader,
+  type StepProducts,
+  type TripCount,
+} from "../loop/mainloop.ts";
 import {
   matrixFeatures,
   matrixSubgroups,
@@ -138,8 +144,11 @@ export type UnitSliceShape = Omit<
   "across" | "scalar" | "outputLayout" | "rotatedLoop" | "rotation"
 >;
 
-/** Slices of workgroups of which a multiprocessor runs two. */
-const FEW_SLICES = 4;
+/** How a loop is written whose text holds so many steps. Those beyond the end add nothing: all that their patches hold lies outside. */
+function tripCount(written: UnitSlicePolicy["written"]): TripCount {
+  if (written === undefined) return { form: "range" };
+  return written === 1 ? { form: "opaque" } : { form: "unrolled", factor: written };
+}
 
 /** Calls `text` for each of a subgroup's matrices of sums. */
 function eachSum<T>(
@@ -153,7 +162,7 @@ function eachSum<T>(
 }
 
 /** The text of a subgroup's products of a step. */
-function unitSliceProducts(policy: UnitSlicePolicy, parts: StepProducts["parts"]): StepProducts {
+function unitSliceProducts(policy: UnitSlicePolicy, interval: string | undefined): StepProducts {
   const { unit, matrices: [rows, columns] } = policy;
   const tile = unitSliceTile(policy);
   const left = `subgroup_matrix_left<${unit.component}, ${unit.k}, ${unit.m}>`;
@@ -186,9 +195,10 @@ function unitSliceProducts(policy: UnitSlicePolicy, parts: StepProducts["parts"]
     multiplyLast: "",
     fold: "",
     finish: "",
-    parts: parts && {
-      ...parts,
+    flush: interval === undefined ? undefined : {
+      interval,
       clear: eachSum(policy, (name) => `    ${name} = ${result}();`).join("\n"),
+      stored: true,
     },
   };
 }
@@ -244,7 +254,7 @@ export function unitSliceKernel(
   module: ModuleBuilder,
   shape: UnitSliceShape,
   policy: UnitSlicePolicy,
-  loader: StepLoader,
+  loader: OperandLoader,
   output: PatchTransform,
   store: SliceStore,
 ): SizedKernel {
@@ -253,9 +263,9 @@ export function unitSliceKernel(
   const { rows, columns, matrices, unit, written } = policy;
   const tile = unitSliceTile(policy);
   const name = `${traits}_${unitSliceName(policy)}${partial === 0 ? "" : "_partial"}_${suffix}`;
-  const partialSteps = partial === 0 ? "" : module.parameter("partial_steps", partial);
-  const none: StepLoader = { places: "", registers: "", fetch: "", store: "" };
-  const wgsl = stepLoopText({
+  const interval = partial === 0 ? undefined : module.parameter("partial_steps", partial);
+  const none: OperandLoader = { places: "", registers: "", fetch: "", store: "" };
+  const wgsl = mainloopText({
     name,
     summary: `${policy.slices} slices of ${rows} x ${columns} results a workgroup, ${
       matrices.join(" x ")
@@ -270,18 +280,14 @@ export function unitSliceKernel(
       `  let b_first = unit_slice * ${tile.slice}u + ${tile.firsts.b}u;`,
       `  let sums_first = unit_slice * ${unitSliceSums(policy).slice}u;`,
     ),
-    schedule: { buffers: "one", prefetch: true },
-    steps: shape.steps,
+    schedule: {
+      buffers: "single",
+      prefetch: true,
+      tripCount: tripCount(written),
+      steps: shape.steps,
+    },
     loaders: [loader, none],
-    products: unitSliceProducts(
-      policy,
-      // Two workgroups of four subgroups gain by registers that no tile waits in meanwhile.
-      partial > 0 &&
-        { steps: partialSteps, clear: "", stored: true, reloads: policy.slices <= FEW_SLICES },
-    ),
-    // Steps beyond the end add nothing: all that their patches hold lies outside.
-    rounds: written === 2 ? written : undefined,
-    asks: written === 1,
+    products: unitSliceProducts(policy, interval),
     output: unitSliceOutput(policy, output, store),
   }, module);
   return sizedKernel(module, name, wgsl, {
