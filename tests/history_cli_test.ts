@@ -64,14 +64,24 @@ Deno.test("wgconv history --json prints runs and changes", async () => {
 Deno.test("wgconv history tells damaged records from none", async () => {
   const damaged = run("new", 2, {}) + caseLine({}).slice(0, 50);
   const found = await history(
-    { "a.jsonl": run("old", 1, {}), "b.jsonl": damaged, "c.jsonl": "{}\n" },
+    { "a.jsonl": run("old", 1, {}), "b.jsonl": damaged },
     ...["--output", "PAGE"],
   );
   assert.equal(found.code, 0);
-  assert.match(found.stderr, /^wgconv: note: Cannot read b\.jsonl:3: the last record is cut off/m);
-  assert.match(found.stderr, /^wgconv: note: Cannot read c\.jsonl:1: no record, .*left out$/m);
+  assert.match(found.stderr, /^wgconv: Cannot read b\.jsonl:3: the last record is cut off/m);
   assert.match(found.stdout, /^2 runs of 1 case on TestGPU/);
   assert.match(found.html, /Left out/);
+  for (
+    const [text, said] of [["{}\n", "no record"], [caseLine({ time_ms: { median: 0 } }), "time_ms"]]
+  ) {
+    const wrong = await history({ "a.jsonl": run("old", 1, {}), "c.jsonl": text! });
+    assert.equal(wrong.code, 2);
+    assert.match(
+      wrong.stderr,
+      new RegExp(`^wgconv: Cannot read c\\.jsonl:1: ${said}.*left out$`, "m"),
+    );
+    assert.match(wrong.stdout, /^1 run of 1 case on TestGPU/);
+  }
   const nothing = await history({ "a.jsonl": "nonsense" });
   assert.equal(nothing.code, 2);
   assert.match(nothing.stderr, /^wgconv: Cannot read a\.jsonl:1: /);

@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { InputSyntaxError } from "../errors.ts";
+import { parseJson, schemaFault } from "../json.ts";
 import type { AccuracyRecord, CaseRecord } from "../report/record.ts";
 import { finiteNumber } from "../report/record_schema.ts";
 
@@ -35,41 +36,24 @@ export type Baseline = v.InferOutput<typeof BaselineSchema>;
  * @throws {SyntaxError} with file and line, where the text is no JSON or no baseline.
  */
 export function parseBaseline(text: string, source: string): Baseline {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    const at = /position (\d+)/.exec((error as Error).message)?.[1];
-    const offset = at === undefined ? text.trimEnd().length : Number(at);
-    const ends = offset >= text.trimEnd().length;
-    throw new InputSyntaxError(
-      `Cannot read the baseline: ${source}:${lineOf(text, offset)}: ` +
-        (ends ? "the file ends in the middle" : "expected JSON"),
-    );
-  }
+  const doing = `Cannot read the baseline: ${source}`;
+  const value = parseJson(
+    text,
+    (what, line) => new InputSyntaxError(`${doing}:${line}: the line ${what}`),
+  );
   const result = v.safeParse(BaselineSchema, value);
   if (result.success) return result.output;
   const issue = result.issues[0];
   // The innermost key that the text has tells the line.
   const keys = (issue.path ?? []).map(({ key }) => JSON.stringify(key));
   const offset = keys.reduce((from, key) => Math.max(from, text.indexOf(key, from)), 0);
-  if (keys.join() === '"schema"' && issue.received !== "undefined") {
-    throw new InputSyntaxError(
-      `Cannot read the baseline: ${source}:${lineOf(text, offset)}: it is of version ` +
-        `${issue.received}, this wgconv reads 1`,
-    );
-  }
-  const what = keys.length === 0 ? "the file" : keys.join(".");
-  const wrong = issue.received === "undefined"
-    ? "is missing"
-    : `is ${issue.received}, expected ${issue.expected}`;
+  const line = text.slice(0, offset).split("\n").length;
+  const { field, what } = schemaFault(issue, "the file");
   throw new InputSyntaxError(
-    `Cannot read the baseline: ${source}:${lineOf(text, offset)}: ${what} ${wrong}`,
+    field === "schema" && issue.received !== "undefined"
+      ? `${doing}:${line}: it is of version ${issue.received}, this wgconv reads 1`
+      : `${doing}:${line}: ${what}`,
   );
-}
-
-function lineOf(text: string, offset: number): number {
-  return text.slice(0, offset).split("\n").length;
 }
 
 /** A baseline as text: a case a line in the order of keys, so that changes show. */

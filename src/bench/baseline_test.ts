@@ -37,17 +37,17 @@ Deno.test("parseBaseline() names the line where a baseline is cut off, no JSON, 
     return "no SyntaxError";
   };
   const place = "Cannot read the baseline: b.json:";
-  assert.equal(message(text.slice(0, -30)), `${place}10: the file ends in the middle`);
+  assert.equal(message(text.slice(0, -30)), `${place}10: the line ends in the middle`);
   for (let end = 0; end < text.trimEnd().length; end++) {
     assert.match(message(text.slice(0, end)), /^Cannot read the baseline: b\.json:\d+: /);
   }
-  assert.equal(message(""), `${place}1: the file ends in the middle`);
-  assert.equal(message(text.replace('"seed": 1', '"seed" 1')), `${place}7: expected JSON`);
+  assert.equal(message(""), `${place}1: the line ends in the middle`);
+  assert.equal(message(text.replace('"seed": 1', '"seed" 1')), `${place}7: the line is no JSON`);
   assert.equal(
     message(text.replace('"fwd b": {"max_bound_ratio":6', '"fwd b": {"max_bound_ratio":"6"')),
-    `${place}10: "cases"."fwd b"."max_bound_ratio" is "6", expected number`,
+    `${place}10: cases.fwd b.max_bound_ratio is "6", expected a number`,
   );
-  assert.equal(message("{}"), `${place}1: "schema" is missing`);
+  assert.equal(message("{}"), `${place}1: schema is missing`);
   assert.match(
     message(text.replace('"schema": 1', '"schema": 2')),
     /:2: it is of version 2, this wgconv reads 1$/,

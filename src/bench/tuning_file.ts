@@ -2,6 +2,7 @@ import { problemClass } from "../algorithms/cost/auto.ts";
 import { algorithmNames } from "../algorithms/registry.ts";
 import type { TunedChoice, TuningTable } from "../algorithms/request.ts";
 import { InputSyntaxError, isInputError } from "../errors.ts";
+import { schemaFault } from "../json.ts";
 import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
@@ -86,9 +87,7 @@ function readLine(line: string): Tuned | typeof FOREIGN | string | undefined {
   const clause = (what: string) => value.version === VERSION || !value.version ? what : FOREIGN;
   const result = v.safeParse(TunedSchema, value);
   if (!result.success) {
-    const issue = result.issues[0];
-    const field = v.getDotPath(issue) ?? "the record";
-    return clause(`${field} is ${issue.received}, expected ${issue.expected}`);
+    return clause(schemaFault(result.issues[0], "the record").what);
   }
   try {
     parseDescriptor(result.output.problem, result.output.op);

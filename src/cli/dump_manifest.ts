@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import * as v from "valibot";
 import { defined } from "../defined.ts";
 import { InputSyntaxError, InputTypeError } from "../errors.ts";
+import { parseJson, schemaFault } from "../json.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
 import { broadcastSource } from "../npy/views.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
@@ -29,7 +30,7 @@ const BYTES = v.object({
 const LAYER = v.object({
   name: v.string(),
   /** An archive beside the manifest. */
-  file: v.pipe(v.string(), v.regex(/^[\w.-]+\.npz$/)),
+  file: v.pipe(v.string(), v.regex(/^[\w.-]+\.npz$/, "an .npz file beside the manifest")),
   /** An operation, or `gemm`. */
   op: v.picklist(["fwd", "bwd-data", "bwd-filter", "gemm"]),
   /** A descriptor, or what a line of a suite says of a product. */
@@ -63,19 +64,11 @@ export type DumpManifest = v.InferOutput<typeof MANIFEST>;
 export function readManifest(path: string): { manifest: DumpManifest; folder: string } {
   const refuse = (what: string) =>
     new InputSyntaxError(`Cannot read ${path}: it is no manifest of wgconv layers --dump: ${what}`);
-  let json: unknown;
-  try {
-    json = JSON.parse(readText(path));
-  } catch (error) {
-    if (error instanceof SyntaxError) throw refuse(error.message);
-    throw error;
-  }
-  const parsed = v.safeParse(MANIFEST, json);
-  if (!parsed.success) {
-    const { message } = parsed.issues[0];
-    const at = v.getDotPath(parsed.issues[0]);
-    throw refuse(at === null ? message : `${at}: ${message}`);
-  }
+  const parsed = v.safeParse(
+    MANIFEST,
+    parseJson(readText(path), (what, line) => refuse(`line ${line} ${what}`)),
+  );
+  if (!parsed.success) throw refuse(schemaFault(parsed.issues[0], "the text").what);
   return { manifest: parsed.output, folder: dirname(path) };
 }
 

@@ -1,12 +1,13 @@
 import { Command, Option } from "#cli-types";
-import { InputTypeError, isInputError } from "../errors.ts";
+import { EXIT, InputTypeError, isInputError } from "../errors.ts";
 import { writeOutput } from "../npy/atomic_write.ts";
 import { printable } from "../printable.ts";
 import { readText } from "../read_text.ts";
 import { collectHistory } from "../report/history.ts";
 import { historyData, historyText } from "../report/history_views.ts";
-import { eachRecord } from "../report/read_records.ts";
+import { CutOffError, eachRecord } from "../report/read_records.ts";
 import { USUAL_MARGIN, USUAL_THRESHOLD } from "../report/speed_change.ts";
+import { ExitCode } from "./failure.ts";
 import { printer, reporter, terminalColumns } from "./output.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { recordFiles } from "./record_files.ts";
@@ -19,7 +20,8 @@ other tags or date. Records with the same tags are one run.
 
 A case is compared with the last run that changed it, or else its first, by the tests of compare. It is SLOWER
 or FASTER if it differs by more than --threshold, and so does its next run. Devices are not compared with each other.
-Damaged lines are reported; the rest of their file is left out. Verdicts do not change the exit code.
+Damaged lines are reported, and the rest of their file is left out. Exit 2: a line is damaged, beyond a last one
+that was cut off. Verdicts do not change the exit code.
 
 Examples:
   wgconv bench --suite resnet3x3 --tag commit=$(git rev-parse --short HEAD) --jsonl runs/$(date +%s).jsonl
@@ -50,12 +52,14 @@ export function historyCommand() {
         peakTflops === undefined ? {} : { peak: 1000 * peakTflops },
       );
       const leftOut: string[] = [];
+      let code: number = EXIT.ok;
       for (const file of files) {
         try {
           collector.add(eachRecord(readText(file), file), file);
         } catch (error) {
           if (!isInputError(error)) throw error;
           leftOut.push(error.message);
+          if (!(error instanceof CutOffError)) code = EXIT.usage;
         }
       }
       const history = collector.end({ threshold, margin: Math.min(threshold, USUAL_MARGIN) });
@@ -65,7 +69,7 @@ export function historyCommand() {
         );
       }
       for (const line of leftOut) {
-        printer("stderr").message(`wgconv: note: ${line}; the rest of the file is left out`);
+        printer("stderr").message(`wgconv: ${line}; the rest of the file is left out`);
       }
       const stream = output === "-" ? "stderr" : "stdout";
       if (json) printer(stream).line(JSON.stringify(historyData(history), null, 2));
@@ -74,10 +78,12 @@ export function historyCommand() {
           historyText(history, verdictPainter(stream), terminalColumns(stream)),
         );
       }
-      if (output === undefined) return;
-      const { historyPage } = await import("../report/history_page.ts");
-      const page = printable(await historyPage(history, leftOut));
-      await writeOutput(output, (write) => write(new TextEncoder().encode(page)));
-      if (output !== "-") reporter("stdout").message(`written: ${output}`);
+      if (output !== undefined) {
+        const { historyPage } = await import("../report/history_page.ts");
+        const page = printable(await historyPage(history, leftOut));
+        await writeOutput(output, (write) => write(new TextEncoder().encode(page)));
+        if (output !== "-") reporter("stdout").message(`written: ${output}`);
+      }
+      if (code !== EXIT.ok) throw new ExitCode(code);
     });
 }

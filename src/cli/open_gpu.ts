@@ -1,4 +1,4 @@
-import { UnsupportedError } from "../errors.ts";
+import { InputTypeError, UnsupportedError } from "../errors.ts";
 import { type GpuDevice, openDevice } from "../gpu/device.ts";
 import { type Executor, gpuExecutor } from "../run/executor.ts";
 import type { Planning } from "../run/subject.ts";
@@ -18,9 +18,22 @@ export async function openGpu(
   }
 }
 
-/** An open GPU that plans by what was measured of it, unless the planning says what its device reaches. */
+/**
+ * An open GPU that plans by what was measured of it, unless the planning says what its device reaches.
+ *
+ * @throws {InputTypeError} where that is of a GPU and the device is a CPU, or the reverse: their kernels differ.
+ */
 export function gpuExecutorOf(gpu: GpuDevice, planning: Partial<Planning> = {}): Executor {
-  if (planning.device !== undefined) return gpuExecutor(gpu);
+  const { device: given } = planning;
+  if (given !== undefined) {
+    const { adapter, software } = gpu.info;
+    if (given.software === software) return gpuExecutor(gpu);
+    const kind = (software: boolean) => software ? "a CPU" : "a GPU";
+    throw new InputTypeError(
+      `Cannot plan: --device-model is of ${kind(given.software)} (${given.name}), ` +
+        `${adapter} is ${kind(software)}; \`wgconv plan\` without --device gpu plans for others`,
+    );
+  }
   const { device } = gpuExecutor(gpu);
   const kept = keptCalibration(device);
   if (kept === undefined) noteUncalibrated({ ...device, software: gpu.info.software });

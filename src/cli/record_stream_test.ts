@@ -120,12 +120,15 @@ Deno.test("openRecords() reads what it resumes through the schema, and keeps a f
       dtype: "f32",
     };
     const cases: [Record<string, unknown>, string][] = [
-      [{ ...record, verdict: "perhaps" }, 'verdict is "perhaps", expected ("pass" | '],
+      [
+        { ...record, verdict: "perhaps" },
+        'verdict is "perhaps", expected "pass", "fail", "none" or "error"',
+      ],
       [{ ...record, time_ms: {} }, "time_ms.median is missing"],
-      [{ ...record, time_ms: { median: "1" } }, 'time_ms.median is "1", expected number'],
-      [{ ...record, accuracy: 1 }, "accuracy is 1, expected "],
+      [{ ...record, time_ms: { median: "1" } }, 'time_ms.median is "1", expected a number'],
+      [{ ...record, accuracy: 1 }, "accuracy is 1, expected an object"],
       [{ ...record, schema: 2 }, "the record is of version 2, this wgconv reads 1"],
-      [{ ...record, problem: null }, "problem is null, expected string"],
+      [{ ...record, problem: null }, "problem is null, expected a text"],
     ];
     for (const [bad, message] of cases) {
       const text = `${LINE}${JSON.stringify(bad)}\n`;

@@ -1,4 +1,5 @@
 import { InputRangeError, InputSyntaxError, InputTypeError } from "../errors.ts";
+import { CUT_OFF, parseJson } from "../json.ts";
 import { caseLabel } from "./case_key.ts";
 import {
   CaseSchema,
@@ -12,6 +13,13 @@ import {
 export interface RecordSet {
   readonly environments: readonly ReadEnvironment[];
   readonly cases: readonly ReadCase[];
+}
+
+/** The last line of a run that was stopped while it wrote. */
+export class CutOffError extends InputSyntaxError {
+  constructor(where: string, characters: number) {
+    super(`Cannot read ${where}: the last record is cut off after ${characters} characters`);
+  }
 }
 
 /**
@@ -54,16 +62,11 @@ export function* eachRecord(
 
 /** One line's object; `last` is a line that no line break ends. */
 function parseLine(line: string, last: boolean, where: string): { readonly kind: unknown } {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    throw new InputSyntaxError(
-      last
-        ? `Cannot read ${where}: the last record is cut off after ${line.length} characters`
-        : `Cannot read ${where}: the line is no JSON: ${excerpt(line)}`,
-    );
-  }
+  const value = parseJson(line, (what) => {
+    if (last && what === CUT_OFF) return new CutOffError(where, line.length);
+    const shown = what.startsWith("has ") ? "" : `: ${excerpt(line)}`;
+    return new InputSyntaxError(`Cannot read ${where}: the line ${what}${shown}`);
+  });
   if (typeof value !== "object" || value === null || !("kind" in value)) {
     throw new InputTypeError(`Cannot read ${where}: no record, expected an object with a "kind"`);
   }

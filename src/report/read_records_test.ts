@@ -33,7 +33,12 @@ Deno.test("parseRecords() names file and line of what it cannot read", () => {
   const line = caseLine({});
   const refusals: [text: string, error: RegExp][] = [
     [`${line}\n${line.slice(0, 50)}`, /^SyntaxError: Cannot read a:2: the last record is cut off/],
-    [`${line.slice(0, 50)}\n${line}`, /^SyntaxError: Cannot read a:1: the line is no JSON: \{/],
+    [`${line.slice(0, 50)}\n${line}`, /^SyntaxError: Cannot read a:1: the line ends in the mid/],
+    [
+      `${line}\n{"a":NaN}`,
+      /^SyntaxError: Cannot read a:2: the line has NaN, which JSON lacks; write null$/,
+    ],
+    ["{kind:1}", /^SyntaxError: Cannot read a:1: the line is no JSON: \{kind:1\}$/],
     ["3\n", /^TypeError: Cannot read a:1: no record, expected an object with a "kind"/],
     [
       caseLine({ schema: 2 }),
@@ -41,8 +46,17 @@ Deno.test("parseRecords() names file and line of what it cannot read", () => {
     ],
     [
       caseLine({ time_ms: { median: "x" } }),
-      /^TypeError: Cannot read a:1: time_ms.median is "x", expected number/,
+      /^TypeError: Cannot read a:1: time_ms.median is "x", expected a number/,
     ],
+    ...[{ median: 0 }, { median: 1, samples: [1, -1] }, { median: 1, min: 0 }].map((time_ms) =>
+      [
+        caseLine({ time_ms }),
+        /^TypeError: .* a:1: time_ms\.\S+ is -?[01], expected more than 0$/,
+      ] as [
+        string,
+        RegExp,
+      ]
+    ),
     [caseLine({ op: undefined }), /^TypeError: Cannot read a:1: op is missing/],
   ];
   for (const [text, error] of refusals) assert.throws(() => parseRecords(text, "a"), error);

@@ -5,6 +5,7 @@
 
 import * as v from "valibot";
 import { InputTypeError } from "../errors.ts";
+import { schemaFault } from "../json.ts";
 
 /** What a double holds: JSON's larger numbers are read as infinite. */
 export const finiteNumber = v.pipe(
@@ -13,15 +14,19 @@ export const finiteNumber = v.pipe(
   v.maxValue(Number.MAX_VALUE),
 );
 const figure = v.nullish(finiteNumber);
+/** What cannot be less than nothing. */
+const amount = v.pipe(finiteNumber, v.minValue(0));
+/** No call takes no time. */
+const time = v.pipe(finiteNumber, v.gtValue(0));
 /** What a result is off by. */
-const error = v.nullish(v.pipe(finiteNumber, v.minValue(0)));
+const error = v.nullish(amount);
 const text = v.optional(v.string());
 
 const TimeSchema = v.object({
-  median: finiteNumber,
-  min: figure,
-  mad: figure,
-  samples: v.optional(v.pipe(v.array(finiteNumber), v.readonly()), []),
+  median: time,
+  min: v.nullish(time),
+  mad: v.nullish(amount),
+  samples: v.optional(v.pipe(v.array(time), v.readonly()), []),
   repeats: figure,
   clock: text,
   warm_up: text,
@@ -61,10 +66,10 @@ const ProjectionSchema = v.object({
 });
 
 const MemorySchema = v.object({
-  inputs: finiteNumber,
-  output: finiteNumber,
-  workspace: finiteNumber,
-  peak: finiteNumber,
+  inputs: amount,
+  output: amount,
+  workspace: amount,
+  peak: amount,
 });
 
 /** A case as it is read back; what a peer leaves out has a default or is absent. */
@@ -94,10 +99,10 @@ export const CaseSchema = v.object({
   cache: text,
   cuda_graph: v.optional(v.boolean()),
   time_ms: v.nullish(TimeSchema, null),
-  gflops: v.nullish(finiteNumber, null),
-  flops: v.nullish(finiteNumber, null),
-  multiplications: v.nullish(finiteNumber, null),
-  workspace_bytes: v.nullish(finiteNumber, null),
+  gflops: v.nullish(amount, null),
+  flops: v.nullish(amount, null),
+  multiplications: v.nullish(amount, null),
+  workspace_bytes: v.nullish(amount, null),
   memory_bytes: v.nullish(MemorySchema, null),
   accuracy: v.nullish(AccuracySchema, null),
   projection: v.optional(ProjectionSchema),
@@ -140,13 +145,11 @@ export function readRecord<S extends v.GenericSchema>(
   const result = v.safeParse(schema, value);
   if (result.success) return result.output;
   const issue = result.issues[0];
-  const path = v.getDotPath(issue) ?? "the record";
+  const { field, what } = schemaFault(issue, "the record");
   throw new InputTypeError(
-    path === "schema" && issue.received !== "undefined"
+    field === "schema" && issue.received !== "undefined"
       ? `Cannot read ${where}: the record is of version ${issue.received}, this wgconv reads 1`
-      : issue.received === "undefined"
-      ? `Cannot read ${where}: ${path} is missing in the record`
-      : `Cannot read ${where}: ${path} is ${issue.received}, expected ${issue.expected}`,
+      : `Cannot read ${where}: ${what}`,
   );
 }
 

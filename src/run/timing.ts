@@ -203,13 +203,13 @@ export function protocolSamples(protocol: TimingProtocol, estimateMs: number): n
   return Math.min(protocol.samples, Math.max(fewest, within(BUDGET_MS)));
 }
 
-/** Samples in nanoseconds a call as a record. */
+/** Samples in nanoseconds a call as a record. One that began and ended within a tick of a coarse clock counts as a nanosecond. */
 export function timeRecord(
   samplesNs: readonly number[],
   repeats: number,
   clock: string,
 ): TimeRecord {
-  const samples = samplesNs.map((ns) => ns / 1e6);
+  const samples = samplesNs.map((ns) => Math.max(1, ns) / 1e6);
   return {
     median: median(samples),
     min: Math.min(...samples),

@@ -1,6 +1,7 @@
 /** Kernels of users: WGSL with a JSON file that says how it is run. */
 import * as v from "valibot";
 import { InputSyntaxError, InputTypeError } from "../../errors.ts";
+import { parseJson, schemaFault } from "../../json.ts";
 import type { BindingKind } from "../../kernels/kernel.ts";
 import { OPERATIONS } from "../../problem/conv_problem.ts";
 import { ACTIVATIONS } from "../../problem/epilogue.ts";
@@ -19,12 +20,15 @@ const GEMM_NAMES = ["m", "n", "k", "batch"];
 const DTYPES = ["f32", "f16"] as const;
 const ROLES = ["input", "filter", "output", "bias", "a", "b", "c", "residual"] as const;
 
-const EXPRESSION = v.union([v.string(), v.number()], "it is no expression");
-const NAME = v.pipe(v.string(), v.regex(/^[A-Za-z_]\w*$/, "it is no name"));
+const EXPRESSION = v.union([v.string(), v.number()]);
+const NAME = v.pipe(v.string(), v.regex(/^[A-Za-z_]\w*$/, "a name"));
 
 /** What the JSON file holds. */
 const FileSchema = v.strictObject({
-  name: v.pipe(v.string(), v.regex(/^[a-z0-9][\w.-]{0,63}$/i, "it is no name of a kernel")),
+  name: v.pipe(
+    v.string(),
+    v.regex(/^[a-z0-9][\w.-]{0,63}$/i, "a name of letters, digits, . and -"),
+  ),
   op: v.picklist([...OPERATIONS, "gemm"]),
   dtype: v.optional(v.picklist(DTYPES), "f32"),
   outDtype: v.optional(v.picklist(DTYPES)),
@@ -176,22 +180,14 @@ function rolesOf(op: OwnKernel["op"]): string[] {
 }
 
 function fieldsOf(text: string, doing: string): v.InferOutput<typeof FileSchema> {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch (error) {
-    throw new InputSyntaxError(`${doing}: it is no JSON: ${(error as Error).message}`);
-  }
+  const json = parseJson(
+    text,
+    (what, line) => new InputSyntaxError(`${doing}: line ${line} ${what}`),
+  );
   const result = v.safeParse(FileSchema, json);
   if (result.success) return result.output;
-  const [issue] = result.issues;
-  const field = v.getDotPath(issue) ?? "the text";
-  throw new InputTypeError(
-    issue.expected === "never"
-      ? `${doing}: a kernel has no ${field}`
-      : `${doing}: ${field} is ${issue.received}, expected ${issue.expected ?? "another"}` +
-        (issue.type === "regex" ? `: ${issue.message}` : ""),
-  );
+  const { unknown, field, what } = schemaFault(result.issues[0], "the text");
+  throw new InputTypeError(`${doing}: ${unknown ? `a kernel has no ${field}` : what}`);
 }
 
 const DECLARATION = /\bvar\s*<\s*(storage|uniform)\s*(?:,\s*(\w+)\s*)?,?\s*>/;

@@ -99,7 +99,10 @@ Deno.test("kernels of WinRS that a model does not know are as fast beside the ot
 Deno.test("a share of a policy may be 0, which is never taken, and no other of that name", () => {
   const shares = (shares: object) => parseDeviceModel({ shares }, "x.json").shares;
   assert.equal(shares({ policies: { small: 0 } }).policies.small, 0);
-  assert.throws(() => shares({ sliced: { small: 0 } }), /shares\.sliced\.small is 0, expected >=/);
+  assert.throws(
+    () => shares({ sliced: { small: 0 } }),
+    /shares\.sliced\.small is 0, expected at least/,
+  );
 });
 
 Deno.test("parseCalibration() refuses what is damaged, older or of another device, by the file's name", () => {
@@ -114,7 +117,7 @@ Deno.test("parseCalibration() refuses what is damaged, older or of another devic
   refused(changed({ version: `${VERSION}-old` }), /another version of wgconv wrote it$/);
   refused(TEXT, /it is of another device or driver$/, { ...DEVICE, driver: "1.3" });
   refused(changed({ date: "yesterday" }), /it has no date$/);
-  refused(changed({ model: { rates: { packed: -1 } } }), /rates\.packed is -1, expected >=/);
+  refused(changed({ model: { rates: { packed: -1 } } }), /rates\.packed is -1, expected at least/);
   refused(changed({ model: { rates: { speed: 1 } } }), /a device model has no rates\.speed$/);
   refused(changed({ model: undefined }), /x\.json: it has no model of a device$/);
 });

@@ -2,6 +2,7 @@ import * as v from "valibot";
 import { H200, softwareDevice } from "../../algorithms/device/h200.ts";
 import { type DeviceModel, weighsPolicy } from "../../algorithms/device/model.ts";
 import { InputSyntaxError, InputTypeError } from "../../errors.ts";
+import { schemaFault } from "../../json.ts";
 import { TILE_POLICIES } from "../../kernels/policy.ts";
 import { readText } from "../../read_text.ts";
 
@@ -96,13 +97,9 @@ export function parseDeviceModel(json: unknown, source: string): DeviceModel {
   }
   const result = v.safeParse(schemaLike(H200), json);
   if (result.success) return wholeModel(result.output as Partial<DeviceModel>, source);
-  const issue = result.issues[0];
-  const field = v.getDotPath(issue) ?? "the text";
+  const { unknown, field, what } = schemaFault(result.issues[0], "the text");
   throw new InputTypeError(
-    issue.expected === "never"
-      ? `Cannot read ${source}: a device model has no ${field}`
-      : `Cannot read ${source}: ${field} is ${issue.received}, expected ${issue.expected} of a ` +
-        "device model",
+    `Cannot read ${source}: ${unknown ? `a device model has no ${field}` : what}`,
   );
 }
 
