@@ -111,7 +111,7 @@ Deno.test("wgconv check --update writes the baseline and shows what changes", as
   assert.equal(broken.code, 2);
   assert.match(
     broken.stderr,
-    /^wgconv: Cannot read the baseline: .*baseline\.json:10: the file ends in the middle\n$/,
+    /^wgconv: Cannot read the baseline: .*baseline\.json:10: the line ends in the middle\n$/,
   );
   const seed = await wgconvHere([...args, "--seed", "2"]);
   assert.deepEqual([seed.code, broken.stdout], [2, ""]);

@@ -38,3 +38,20 @@ Deno.test("plan names a device that was asked for, by its own name or its file's
   Deno.writeTextFileSync(path, JSON.stringify({ multiprocessors: 8 }));
   assert.match(await said(`${PLAN} --device-model ${path}`), /^predicted .* ms on .*model\.json$/m);
 });
+
+Deno.test("a model of a GPU does not go with a CPU, nor the reverse: their kernels differ", async () => {
+  const { code, stdout } = await wgconvHere(["devices", "--json"]);
+  assert.equal(code, 0);
+  const { software } = JSON.parse(stdout).adapters[0];
+  using temporary = temporaryDirectory();
+  const path = `${temporary.path}/model.json`;
+  Deno.writeTextFileSync(path, JSON.stringify({ software: true, multiprocessors: 2, name: "CPU" }));
+  const [same, other] = software ? [path, "m3"] : ["m3", path];
+  for (const command of [`${PLAN} --device gpu`, "conv --problem mb1ic3ih8oc4kh3"]) {
+    const refused = await wgconvHere(`${command} --device-model ${other}`.split(" "));
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, /^wgconv: Cannot plan: --device-model is of a [CG]PU \(.*\n$/);
+    const taken = await wgconvHere(`${command} --device-model ${same}`.split(" "));
+    assert.equal(taken.code, 0, taken.stderr);
+  }
+});

@@ -59,6 +59,7 @@ import {
   isOutdated,
   noteOutdated,
   readTuning,
+  refuseTuning,
   TUNING_HELP,
   tuningFile,
   tuningOf,
@@ -192,13 +193,14 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       const options = { ...given, algorithm: [...given.algorithm, ...own.names] };
       if (options.listSuites) return printSuites(options.json === true);
       if (options.device === "cpu") refuseOnCpu("Cannot bench", command, ["check"]);
+      refuseTuning("Cannot bench", options);
       const suites = await readSuites(options, command, true);
       const { problems, products } = readProblems(descriptors, options, suites);
       const bench = benchPlan(options, problems);
       const ops = bench.problems.flatMap(({ run }) => run?.ops ?? options.op);
       refuseLossScale("Cannot bench", options.lossScale, ops);
       const tuned = options.algorithm.includes("auto") && options.device === "gpu"
-        ? readTuning(options.tuning)
+        ? readTuning(options)
         : undefined;
       let outdated = 0;
       await reportSuite({

@@ -6,6 +6,7 @@ import {
   parseShard,
   pathOr,
   refuseOptions,
+  refuseTogether,
   someOf,
   splitTiles,
   wholeNumber,
@@ -159,6 +160,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       const suites = await readSuites({ suite: options.suite }, command);
       const plan = checkPlan(options, suites);
       const { baseline: path, junit, saveFailures, force } = options;
+      refuseTogether("Cannot check", { json: options.json, jsonl: options.jsonl });
       const jsonl = options.json ? "-" : options.jsonl;
       const baselineFile = path === "none" ? undefined : path;
       await proveOutputs([
@@ -290,6 +292,8 @@ function checkPlan(options: CheckOptions, suites: ReadSuites): CheckPlan {
   }
   if (device === "cpu") {
     refuseOptions("Cannot check: the CPU computes with the reference itself", {
+      backend: options.backend !== "wgpu",
+      adapter: options.adapter,
       algorithm: algorithm.length < algorithmNames().length,
       policy: policy.join() !== "auto",
       tile: tile.join() !== "auto",

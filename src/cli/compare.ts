@@ -9,7 +9,7 @@ import { ExitCode } from "./failure.ts";
 import { printer, reporter, terminalColumns } from "./output.ts";
 import { readRecordFiles } from "./record_files.ts";
 import { verdictPainter } from "./talk.ts";
-import { fraction, oneOf } from "./values.ts";
+import { fraction, oneOf, refuseTogether } from "./values.ts";
 
 const EXAMPLES = `
 A folder stands for the .jsonl files in it. If a case has several records, the last one counts.
@@ -61,6 +61,7 @@ export function compareCommand() {
     .option("--markdown", "print Markdown")
     .addHelpText("after", EXAMPLES)
     .action(async (basePath, newPath, options) => {
+      refuseTogether("Cannot compare", { json: options.json, markdown: options.markdown });
       const [ours, theirs] = parseProviders(options.provider);
       const base = only(await readCases(basePath), ours, basePath);
       const next = only(await readCases(newPath), theirs, newPath);

@@ -1,4 +1,4 @@
-import { refuseOnCpu, refuseOptions, refuseWords } from "./values.ts";
+import { givenOptions, refuseOnCpu, refuseOptions, refuseWords } from "./values.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { proveRoom } from "../npy/write.ts";
 import { isUnproved } from "../report/record.ts";
@@ -18,8 +18,15 @@ import { proveOutputs } from "./outputs.ts";
 import { planningOptions, refuseLossScale } from "./problem_options.ts";
 import { printTimings } from "./timings.ts";
 import { isHeld, readAhead } from "./read_ahead.ts";
-import { readTuning, tuningFile } from "./tuning_options.ts";
+import { readTuning, refuseTuning, tuningFile } from "./tuning_options.ts";
 import { writeBeside } from "./write_beside.ts";
+
+/** What a manifest says of each layer, or has no place for, as attributes. */
+const SAID_BY_LAYERS = [
+  ...["op", "layout", "filterLayout", "stride", "padding", "dilation", "groups", "activation"],
+  ...["inputSize", "filterSize", "fill", "as", "outDtype", "scale", "lossScale"],
+  ...["inputZeroPoint", "filterZeroPoint", "outputZeroPoint", "chunk", "resume", "timings"],
+];
 
 /** `wgconv conv`: one convolution or gradient, checked and timed. */
 export function convCommand() {
@@ -30,13 +37,16 @@ export function convCommand() {
       const options = { ...given, algorithm: own.names[0] ?? given.algorithm };
       const { during, timings } = timeline();
       refuseWords("Cannot convolve", command.args, operandFlags(options.op));
-      if (options.device === "cpu") refuseOnCpu("Cannot convolve", command);
+      if (options.device === "cpu") refuseOnCpu("Cannot convolve", command, ["runs"]);
       refuseLossScale("Cannot convolve", options.lossScale, [options.op]);
+      refuseTuning("Cannot convolve", options);
       if (options.manifest !== undefined) {
         const { input, filter, gradOutput, bias, problem, output } = options;
         refuseOptions("Cannot convolve: --manifest names the files", {
           ...{ input, filter, "grad-output": gradOutput, bias, problem, output },
         });
+        const said = givenOptions(command, SAID_BY_LAYERS);
+        refuseOptions("Cannot convolve: --manifest says what the layers are", said);
         return await convManifest(options.manifest, options);
       }
       const many = await filesOfPattern(options);
@@ -80,9 +90,7 @@ export function convCommand() {
             },
             algorithm,
             planning: { ...planningOptions(options), algorithm },
-            tuned: algorithm === "auto" && device === "gpu"
-              ? readTuning(options.tuning)
-              : undefined,
+            tuned: algorithm === "auto" && device === "gpu" ? readTuning(options) : undefined,
             onResult: (result) => onResult(formData(form, subject.result, result)),
             during,
           }, options),

@@ -42,9 +42,7 @@ export async function convManifest(path: string, options: ConvOptions): Promise<
   using executor = device === "cpu"
     ? cpuExecutor()
     : await openGpuExecutor({ backend, adapter }, features, planning);
-  const tuned = options.algorithm === "auto" && device === "gpu"
-    ? readTuning(options.tuning)
-    : undefined;
+  const tuned = options.algorithm === "auto" && device === "gpu" ? readTuning(options) : undefined;
   const cases: ReadCase[] = [];
   const refusals: Refusal[] = [];
   for (const layer of layers) {

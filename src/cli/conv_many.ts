@@ -230,7 +230,7 @@ async function openShared(options: ConvOptions): Promise<Shared> {
   if (device === "cpu") return { executor: undefined, planning, [Symbol.dispose]: () => {} };
   const features = elementFeatures({ dtype, ...(outDtype === undefined ? {} : { outDtype }) });
   const executor = await openGpuExecutor(options, features, planning);
-  const tuned = algorithm === "auto" ? readTuning(options.tuning) : undefined;
+  const tuned = algorithm === "auto" ? readTuning(options) : undefined;
   const tuning = tuningOf(tuned, executor.device);
   return {
     executor: planningOnce(executor),

@@ -10,6 +10,7 @@ import { SUITE_HELP } from "./suite_option.ts";
 import { SHARD_HELP } from "./table_options.ts";
 import {
   gather,
+  givenOptions,
   oneOf,
   parseShard,
   positiveNumber,
@@ -119,13 +120,7 @@ export function fuzzOptions(
   files: readonly string[],
 ): FuzzOptions | undefined {
   const options = command.opts() as unknown as FuzzOptions;
-  const given = (names: readonly string[]) =>
-    Object.fromEntries(
-      names.map((name) => [
-        name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
-        command.getOptionValueSource(name) === "cli",
-      ]),
-    );
+  const given = (names: readonly string[]) => givenOptions(command, names);
   const { run, worker, kernel } = options;
   const programs = Object.entries({ run, worker, kernel })
     .flatMap(([name, value]) => value === undefined ? [] : [`--${name}`]);

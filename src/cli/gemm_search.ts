@@ -15,6 +15,7 @@ import { fillOf, type GemmOptions, gemmPlanning } from "./gemm_options.ts";
 import { progress, reporter, sayFailed, terminalColumns } from "./output.ts";
 import { openRecords } from "./record_stream.ts";
 import { featuresOf } from "../run/subject.ts";
+import { refuseTogether } from "./values.ts";
 
 /**
  * Times every policy on a product and prints the ranking.
@@ -31,6 +32,7 @@ export async function searchPolicies(
   if (problem.m * problem.n * problem.batch === 0) {
     throw new InputRangeError(`Cannot search: the result of ${printGemm(problem)} is empty`);
   }
+  refuseTogether("Cannot search", { json: options.json, jsonl: options.jsonl });
   const target = options.json ? "-" : options.jsonl;
   using records = openRecords(target, writes, { force: options.force });
   const subject = gemmSubject(problem, options);

@@ -37,8 +37,22 @@ import { planLayers, plannedTable } from "./plan_model.ts";
 import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
 import { noteIgnored, readSuites } from "./suite_option.ts";
-import { readTuning, TUNING_HELP, tuningOf } from "./tuning_options.ts";
-import { gather, oneOf, pathOr, refuseOptions, refuseWords, wholeNumber } from "./values.ts";
+import {
+  readTuning,
+  refuseTuning,
+  TUNING_HELP,
+  type TuningChoice,
+  tuningOf,
+} from "./tuning_options.ts";
+import {
+  gather,
+  givenOptions,
+  oneOf,
+  pathOr,
+  refuseOptions,
+  refuseWords,
+  wholeNumber,
+} from "./values.ts";
 
 const EXAMPLES = `
 A plan needs no GPU. It keeps to the limits that every WebGPU device has, to those of a file (JSON with
@@ -68,7 +82,7 @@ export function planCommand() {
     .optionsGroup(GROUPS.device)
     .option(
       "--device <name>",
-      "gpu: plan for this machine, with its limits, calibration and tuning",
+      "gpu: plan for this machine, with its limits, and its calibration and tuning unless --device-model is given",
       oneOf(["none", "gpu"] as const),
       "none" as const,
     )
@@ -86,11 +100,14 @@ export function planCommand() {
     .action(async (options, command) => {
       const { args } = command;
       refuseWords("Cannot plan", args, operandFlags(options.op));
-      if (options.tuning !== undefined && options.device !== "gpu") {
-        throw new InputTypeError(
-          "Cannot plan: --tuning counts on this machine only, add --device gpu",
-        );
+      if (options.device === "gpu") {
+        const ofOthers = givenOptions(command, ["limits"]);
+        refuseOptions("Cannot plan: --device gpu has limits of its own", ofOthers);
+      } else {
+        const ofThis = givenOptions(command, ["tuning", "backend", "adapter"]);
+        refuseOptions("Cannot plan: only --device gpu plans for this machine", ofThis);
       }
+      refuseTuning("Cannot plan", options);
       if (options.json && options.wgsl) {
         throw new InputTypeError(
           "Cannot plan: --wgsl prints shaders, not JSON; one must go",
@@ -263,7 +280,7 @@ interface ThisDevice {
 }
 
 async function thisDevice(
-  options: ProblemOptions & GpuChoice & { readonly tuning?: string | undefined },
+  options: ProblemOptions & GpuChoice & TuningChoice,
 ): Promise<ThisDevice> {
   const { gpuExecutorOf } = await import("./open_gpu.ts");
   const { openDevice } = await import("../gpu/device.ts");
@@ -280,7 +297,7 @@ async function thisDevice(
     workgroupsInFlight,
     model,
     adapter: gpu.info.adapter,
-    tuning: options.algorithm === "auto" ? tuningOf(readTuning(options.tuning), device) : undefined,
+    tuning: options.algorithm === "auto" ? tuningOf(readTuning(options), device) : undefined,
   };
 }
 

@@ -31,6 +31,7 @@ import { proveOutputs } from "./outputs.ts";
 import { sayFailedCase } from "./print_case.ts";
 import { finishedIds, openRecords, refuseOtherRun } from "./record_stream.ts";
 import { verdictPainter } from "./talk.ts";
+import { refuseTogether } from "./values.ts";
 
 /** A run over groups of cases, whatever they compute. */
 export interface Suite {
@@ -96,6 +97,8 @@ export async function reportSuite(
         "there are fewer groups of cases than parts",
     );
   }
+  refuseTogether("Cannot bench", { json: options.json, jsonl: options.jsonl });
+  refuseTogether("Cannot bench", { columns: options.columns, wide: options.wide });
   const target = options.json ? "-" : options.jsonl;
   if (resume && (target === undefined || target === "-")) {
     throw new InputTypeError("Cannot resume: --resume continues the file that --jsonl names");

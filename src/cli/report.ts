@@ -23,7 +23,7 @@ import {
   type TableOptions,
 } from "./table_options.ts";
 import { verdictPainter } from "./talk.ts";
-import { oneOf } from "./values.ts";
+import { givenOptions, oneOf, refuseOptions, refuseTogether } from "./values.ts";
 
 const FORMATS = ["table", "json", "csv", "tsv", "markdown", "html"] as const;
 
@@ -79,13 +79,22 @@ export function reportCommand() {
     .option("--peak-tflops <n>", "the device's TFLOP/s, for the roofline", positive)
     .option("--bandwidth <n>", "the device's memory bandwidth in GB/s, for the roofline", positive)
     .addHelpText("after", EXAMPLES)
-    .action(async (files, options) => {
+    .action(async (files, options, command) => {
       const { output } = options;
+      refuseTogether("Cannot report", { json: options.json, format: options.format });
       const format = options.json ? "json" : options.format ?? formatOf(output);
       if (options.columns !== undefined && format !== "table" && format !== "markdown") {
         throw new InputTypeError(
           `Cannot report: --columns applies to tables and Markdown, not to ${format}; one must go`,
         );
+      }
+      if (format !== "html") {
+        const ofPages = givenOptions(command, ["title", "baseline"]);
+        refuseOptions("Cannot report: only an HTML page has them", ofPages);
+      }
+      if (options.network) {
+        const ofTables = givenOptions(command, ["columns", "sort"]);
+        refuseOptions("Cannot report: --network has columns and an order of its own", ofTables);
       }
       const suit = Object.keys(ENDINGS).filter((one) => ENDINGS[one] === format);
       const endings = suit.length > 0 ? suit : [".txt", ...options.format ? [] : [".md", ".html"]];

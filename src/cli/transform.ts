@@ -13,7 +13,7 @@ import {
   transformReport,
   wgslText,
 } from "./transform_report.ts";
-import { oneOf, wholeNumber } from "./values.ts";
+import { givenOptions, oneOf, refuseOptions, refuseTogether, wholeNumber } from "./values.ts";
 
 const FORMATS = ["fractions", "decimals", "latex", "wgsl", "json"] as const;
 
@@ -27,6 +27,8 @@ Examples:
   wgconv transform 'F(4,3)' --format latex
   wgconv transform 'F(6,3)' --format wgsl --type vec4f
   wgconv transform 'F(6,3)' --output f63.npz`;
+
+const FORMAT_OPTIONS = ["format", "type"];
 
 /** `wgconv transform`: the matrices of a Winograd algorithm, what they cost and how exact they are. */
 export function transformCommand(): CommandUnknownOpts {
@@ -53,8 +55,11 @@ export function transformCommand(): CommandUnknownOpts {
     .option("--output <file.npz>", "write the matrices to this file too; - is stdout")
     .option("--force", FORCE_HELP)
     .addHelpText("after", EXAMPLES)
-    .action(async (text, { json, scaling, length, type, output, force, ...options }) => {
+    .action(async (text, { json, scaling, length, type, output, force, ...options }, command) => {
+      const { format: said = false, type: typed = false } = givenOptions(command, FORMAT_OPTIONS);
+      refuseTogether("Cannot print", { json, format: said });
       const format = json ? "json" : options.format;
+      if (format !== "wgsl") refuseOptions("Cannot print: only WGSL has types", { type: typed });
       const tile = parseTile(text);
       if (output && output !== "-" && !output.endsWith(".npz")) {
         throw new InputRangeError(`Cannot write ${output}: several matrices need an .npz`);

@@ -8,6 +8,7 @@ import {
   tuningTable,
   type TuningText,
 } from "../bench/tuning_file.ts";
+import { InputTypeError } from "../errors.ts";
 import { readText } from "../read_text.ts";
 import { cachePath } from "./cache_folder.ts";
 import { oneSentence } from "./failure.ts";
@@ -31,14 +32,36 @@ export function tuningFile(option: string | undefined): string | undefined {
   return option === "none" ? undefined : option ?? tuningPath();
 }
 
+/** Where figures of a device come from. */
+export interface TuningChoice {
+  readonly tuning?: string | undefined;
+  readonly deviceModel?: string | undefined;
+}
+
 /**
- * Reads the tuning that `--tuning` names, or the user's own where there is one. `none` is none. The user's own is a
- * cache: where it cannot be read, a note says so and there is none.
+ * Refuses a tuning that nothing asks for.
+ *
+ * @throws {TypeError} that begins with `doing`.
+ */
+export function refuseTuning(
+  doing: string,
+  { tuning, algorithm }: TuningChoice & { readonly algorithm: string | readonly string[] },
+): void {
+  if (tuning === undefined || tuning === "none" || [algorithm].flat().includes("auto")) return;
+  throw new InputTypeError(
+    `${doing}: --tuning says what auto takes, and --algorithm does not ask for it; one must go`,
+  );
+}
+
+/**
+ * Reads the tuning that `--tuning` names, or the user's own where there is one. `none` is none, and so is the user's own beside a
+ * device model, which may be another device's. It is a cache: where it cannot be read, a note says so and there is none.
  *
  * @throws {Deno.errors.NotFound} where the named file is not there.
  * @throws {SyntaxError} with file and line, where it is malformed.
  */
-export function readTuning(option: string | undefined): Tuning | undefined {
+export function readTuning({ tuning, deviceModel }: TuningChoice): Tuning | undefined {
+  const option = tuning ?? (deviceModel === undefined ? undefined : "none");
   const path = tuningFile(option);
   if (path === undefined) return undefined;
   const note = reporter("stderr");

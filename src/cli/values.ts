@@ -325,6 +325,35 @@ export function refuseOptions(why: string, given: Readonly<Record<string, unknow
 }
 
 /**
+ * Refuses options that say the same in two ways.
+ *
+ * @param given By name: whether each is given.
+ * @throws {TypeError} that begins with `doing` and names them.
+ */
+export function refuseTogether(doing: string, given: Readonly<Record<string, unknown>>): void {
+  const names = Object.entries(given).flatMap(([name, value]) => value ? [`--${name}`] : []);
+  if (names.length < 2) return;
+  throw new InputTypeError(`${doing}: ${names.join(" and ")} contradict each other, one must go`);
+}
+
+/**
+ * Which options a command line has, for {@linkcode refuseOptions}.
+ *
+ * @param attributes Their attributes, as `filterLayout`.
+ */
+export function givenOptions(
+  command: Pick<CommandUnknownOpts, "getOptionValueSource">,
+  attributes: readonly string[],
+): Record<string, boolean> {
+  return Object.fromEntries(
+    attributes.map((name) => [
+      name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
+      command.getOptionValueSource(name) === "cli",
+    ]),
+  );
+}
+
+/**
  * Refuses words that stand alone, where a command takes what it reads by options.
  *
  * @param words What is left of the command line.

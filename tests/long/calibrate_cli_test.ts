@@ -37,8 +37,6 @@ Deno.test("wgconv calibrate keeps a model that auto goes by, and says where", as
     await Deno.writeTextFile(path, JSON.stringify(slower));
     assert.ok((await algorithmOf()).ms > before.ms);
     assert.equal((await algorithmOf("--device-model", mine)).ms, before.ms);
-    const h200 = await algorithmOf("--device-model", "h200");
-    assert.ok(h200.ms < before.ms / 10, `${h200.ms} of ${before.ms}`);
     const listed = await run("devices");
     assert.match(listed.stdout, /^ {2}calibrated \d{4}-\d\d-\d\d, .*\.json$/m);
 
