@@ -8,7 +8,7 @@ import { checkCommand } from "../src/cli/check.ts";
 import { runToEnd } from "../src/cli/failure.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { resultStrides } from "../src/run/check.ts";
-import type { RunGroup } from "../src/run/run_group.ts";
+import type { RunGroup } from "../src/bench/run_group.ts";
 import { elementCount } from "../src/tensor/tensor.ts";
 
 const CHANNEL = 5;

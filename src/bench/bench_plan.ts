@@ -7,11 +7,12 @@ import type { ReadCase } from "../report/record_schema.ts";
 import type { CaseTraits } from "../run/case_record.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
-import type { CacheState, RunCase, RunGroup, RunOptions } from "../run/run_group.ts";
+import type { RunCase, RunGroup, RunOptions } from "./run_group.ts";
 import { featuresOf, type Subject } from "../run/subject.ts";
 import { filterLayoutFor, type Layout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import type { SuiteProblem, SuiteProduct } from "./suite.ts";
+import type { CacheState } from "../run/runner.ts";
 
 /** What a run over convolutions covers: the cross product of problems and of every list. */
 export interface BenchPlan extends RunOptions {

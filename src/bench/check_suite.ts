@@ -4,7 +4,7 @@ import { type Baseline, baselineCase, baselineKey, regressions } from "./baselin
 import type { Executor } from "../run/executor.ts";
 import { defaultFill } from "../run/operands.ts";
 import type { Pattern } from "./pattern.ts";
-import type { RanCase, RunHooks } from "../run/run_group.ts";
+import type { RanCase, RunHooks } from "./run_group.ts";
 import { benchGroups, type BenchPlan } from "./bench_plan.ts";
 import { CHECK_DEVICE } from "./check_device.ts";
 import { runSuite } from "./run_suite.ts";

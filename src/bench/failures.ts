@@ -1,6 +1,6 @@
 import type { CaseRecord } from "../report/record.ts";
 import { resultStrides } from "../run/check.ts";
-import type { RanCase } from "../run/run_group.ts";
+import type { RanCase } from "./run_group.ts";
 import type { HostData } from "../run/subject.ts";
 import { type Tensor, tensor, unravelIndex, zeros } from "../tensor/tensor.ts";
 

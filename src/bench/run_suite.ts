@@ -9,7 +9,7 @@ import {
   runGroup,
   type RunHooks,
   type RunOptions,
-} from "../run/run_group.ts";
+} from "./run_group.ts";
 import { type HostData, type Subject, titleOf } from "../run/subject.ts";
 import { caseId, recordCount, recordId, sharesData } from "./bench_plan.ts";
 import { eachCase, type SuiteCase } from "./each_case.ts";

@@ -5,7 +5,7 @@ import { loseDeviceAt } from "../../tests/support/test_plans.ts";
 import { parseDescriptors } from "../problem/descriptor.ts";
 import { benchGroups, type BenchPlan } from "./bench_plan.ts";
 import { gpuExecutor } from "../run/executor.ts";
-import type { RunHooks } from "../run/run_group.ts";
+import type { RunHooks } from "./run_group.ts";
 import { runSuite } from "./run_suite.ts";
 
 const PLAN: BenchPlan = {

@@ -12,7 +12,7 @@ import type { TuningRecord } from "../report/record.ts";
 import { caseChecks } from "../run/case_checks.ts";
 import type { Executor } from "../run/executor.ts";
 import { gemmRequest, gemmSubject } from "../run/gemm_subject.ts";
-import { type RanCase, type RunCase, runGroup, type RunOptions } from "../run/run_group.ts";
+import { type RanCase, type RunCase, runGroup, type RunOptions } from "./run_group.ts";
 import type { HostOperands, Planning } from "../run/subject.ts";
 import { tuningRecord } from "./tuning_record.ts";
 

@@ -1,7 +1,7 @@
 import { CPU_DEVICE, type DeviceDescription } from "../report/environment.ts";
 import type { CaseRecord, TuningRecord } from "../report/record.ts";
 import type { Executor } from "../run/executor.ts";
-import { caseChoices, type RanCase, type RunCase, type RunGroup } from "../run/run_group.ts";
+import { caseChoices, type RanCase, type RunCase, type RunGroup } from "./run_group.ts";
 import { benchGroups, type BenchPlan, caseId, recordId } from "./bench_plan.ts";
 import { runSuite } from "./run_suite.ts";
 import { tuningRecord } from "./tuning_record.ts";

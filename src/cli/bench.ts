@@ -13,7 +13,7 @@ import type { CaseTableOptions } from "../report/case_table.ts";
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import type { Executor } from "../run/executor.ts";
 import { defaultFill } from "../run/operands.ts";
-import { CACHES, type RunHooks, type RunOptions } from "../run/run_group.ts";
+import type { RunHooks, RunOptions } from "../bench/run_group.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { DEVICE_MODEL_HELP, modelTrait, parseDeviceModel } from "./device_model.ts";
@@ -83,6 +83,7 @@ import {
   WORKSPACE_HELP,
 } from "./values.ts";
 import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
+import { CACHES } from "../run/runner.ts";
 
 const EXAMPLES = `
 Lists are separated by commas; all stands for every choice. The cases are all combinations of the lists;

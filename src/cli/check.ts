@@ -21,7 +21,7 @@ import {
   checkSuite,
   missingCases,
 } from "../bench/check_suite.ts";
-import type { RunHooks } from "../run/run_group.ts";
+import type { RunHooks } from "../bench/run_group.ts";
 import { parseSuite } from "../bench/suite.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";

@@ -3,7 +3,7 @@ import type { Backend } from "../gpu/provider.ts";
 import type { CheckMode } from "../run/coverage.ts";
 import { cpuExecutor, type Executor } from "../run/executor.ts";
 import { chunkedOperands, type OperandSource } from "../run/operands.ts";
-import { type Computed, type Job, runSubject } from "../run/run_subject.ts";
+import { type Computed, runSubject, type SubjectJob } from "../run/runner.ts";
 import { featuresOf, type HostData, type Planning, type Subject } from "../run/subject.ts";
 import { type During, untimed } from "../run/timeline.ts";
 import { BRIEF_WARM_UP } from "../run/timing.ts";
@@ -58,7 +58,7 @@ export function compute(computation: Computation, options: ComputeOptions): Prom
 export async function withExecutor<T>(
   computation: Computation,
   { device, backend, adapter: wanted, check, runs, fillMs = 0 }: ComputeOptions,
-  run: (executor: Executor, job: Job, show: (text: string) => void) => Promise<T>,
+  run: (executor: Executor, job: SubjectJob, show: (text: string) => void) => Promise<T>,
 ): Promise<T> {
   const { subject, source, algorithm, planning, tuned, onResult, during = untimed } = computation;
   const shown = progress();

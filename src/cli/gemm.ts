@@ -5,7 +5,7 @@ import { proveRoom } from "../npy/write.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import { isUnproved } from "../report/record.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
-import type { RunOptions } from "../run/run_group.ts";
+import type { RunOptions } from "../bench/run_group.ts";
 import { timeline } from "../run/timeline.ts";
 import { environmentOptions, modelCeilings } from "./bench.ts";
 import { compute } from "./compute.ts";

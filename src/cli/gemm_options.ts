@@ -10,7 +10,6 @@ import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { GEMM_DTYPES, TRANSPOSES } from "../problem/gemm_problem.ts";
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import { defaultFill } from "../run/operands.ts";
-import { CACHES } from "../run/run_group.ts";
 import type { Planning } from "../run/subject.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { AS_DTYPES, AS_HELP } from "./as_option.ts";
@@ -41,6 +40,7 @@ import {
   wholeNumber,
 } from "./values.ts";
 import { parseRaster, RASTER_HELP, variantOption } from "./variant_options.ts";
+import { CACHES } from "../run/runner.ts";
 
 /** Optimisations of the main loop that are on, or off, where nothing is said. */
 const named = (on: boolean) =>

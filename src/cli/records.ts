@@ -18,7 +18,7 @@ import { networkTotals } from "../report/totals.ts";
 import { isUnproved } from "../report/record.ts";
 import type { ReadCase } from "../report/record_schema.ts";
 import { cpuExecutor, type Executor } from "../run/executor.ts";
-import type { RunGroup, RunHooks, RunOptions } from "../run/run_group.ts";
+import type { RunGroup, RunHooks, RunOptions } from "../bench/run_group.ts";
 import type { Planning } from "../run/subject.ts";
 import { VERSION } from "../version.ts";
 import { modelTrait } from "./device_model.ts";

@@ -27,7 +27,7 @@ export interface CaseTraits {
 export interface CaseSetup extends CaseTraits {
   /** As asked for; the plan's own name takes its place. */
   readonly algorithm: string;
-  /** Policy, tile, kernels and segments of WinRS that were asked for, where they are not the planner's choice. */
+  /** Policy, tile, pair of kernels and segments that were asked for, where they are not the planner's choice. */
   readonly policy?: string;
   readonly tile?: string;
   readonly pair?: string;

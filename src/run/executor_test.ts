@@ -6,7 +6,7 @@ import { convSubject } from "./conv_subject.ts";
 import { cpuExecutor } from "./executor.ts";
 import { gemmSubject } from "./gemm_subject.ts";
 import { fillOperands } from "./operands.ts";
-import { runTogether } from "./run_group.ts";
+import { runCases, stationOf } from "./runner.ts";
 import type { Subject } from "./subject.ts";
 
 const CPU_CASE = { plan: undefined, caches: ["hot"] } as const;
@@ -16,10 +16,8 @@ async function onCpu(subject: Subject, spoil: (result: { [at: number]: number })
   const operands = fillOperands(subject, "uniform11", 3);
   const checks = caseChecks({ subject, operands, mode: "full", seed: 1 }, true);
   const protocol = { samples: 2, fillMs: 0 };
-  const asked = { protocol, fetched: true };
-  const [ran] = await Array.fromAsync(
-    runTogether(cpuExecutor(), subject, [CPU_CASE], operands, asked),
-  );
+  using station = await stationOf(cpuExecutor(), subject, [CPU_CASE], operands);
+  const [ran] = await Array.fromAsync(runCases(station, { protocol, fetched: true }));
   const { result, times, outcome } = ran!;
   assert.deepEqual([outcome.verdict, times[0]!.clock, times[0]!.samples.length], [
     "none",

@@ -15,6 +15,8 @@ export interface TimingProtocol {
   readonly spread?: number;
   /** How long the device is warmed up; as long as benches do where absent. */
   readonly warmUpMs?: WarmUp;
+  /** Whether a plan runs once, and this run is its sample. */
+  readonly once?: boolean;
 }
 
 /** How long devices are warmed up, in ms: until their times are steady, but ... */
@@ -94,7 +96,10 @@ export async function timeRivals(
 ): Promise<TimeRecord[]> {
   const rivals: Sampling[] = [];
   for (const timed of all) {
-    const { samplesNs, clock } = await during("run", () => timed.run({ warmup: 1 }));
+    const { samplesNs, clock } = await during(
+      "run",
+      () => timed.run(protocol.once ? {} : { warmup: 1 }),
+    );
     const estimateNs = Math.max(1, samplesNs[0]!);
     const most = protocolSamples(protocol, estimateNs / 1e6);
     // What is slow, or asked for once, has its sample.

@@ -4,7 +4,7 @@ import { exitCodeOf } from "../../src/errors.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import { writeNpyParts } from "../../src/npy/mod.ts";
 import { gpuExecutor } from "../../src/run/executor.ts";
-import { runStream, type StreamJob } from "../../src/run/run_stream.ts";
+import { runStream, type StreamJob } from "../../src/run/stream.ts";
 import { type Case, GEMM, jobOf, spoilt, withFiles } from "../stream_case.ts";
 
 /** Runs a stream into a file; what it throws, when nothing is left of it. */

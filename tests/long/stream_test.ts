@@ -5,7 +5,7 @@ import { operandTensors } from "../../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { cpuExecutor, gpuExecutor } from "../../src/run/executor.ts";
-import type { OperandFiles } from "../../src/run/run_stream.ts";
+import type { OperandFiles } from "../../src/run/stream.ts";
 import { askedOf, atOnce, type Case, GEMM, spoilt, streamed, withFiles } from "../stream_case.ts";
 
 const F2 = "F(2x2,3x3)";

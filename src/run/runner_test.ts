@@ -3,7 +3,7 @@ import { openDevice } from "../gpu/device.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { convSubject } from "./conv_subject.ts";
 import { type Executor, gpuExecutor } from "./executor.ts";
-import { runSubject } from "./run_subject.ts";
+import { runSubject } from "./runner.ts";
 import { timeline } from "./timeline.ts";
 
 /** Runs a convolution whose check takes a sample and a projection, and notes when what began. */

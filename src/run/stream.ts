@@ -1,6 +1,6 @@
 /** Runs a convolution in chunks of its batch: one is read while another computes and a third is checked and written. */
 import { expectPlanned } from "../algorithms/refusal.ts";
-import type { Plan } from "../algorithms/plan.ts";
+import { defined } from "../defined.ts";
 import { InputRangeError } from "../errors.ts";
 import type { TensorSource } from "../npy/mod.ts";
 import type { CaseRecord } from "../report/record.ts";
@@ -8,24 +8,29 @@ import { convertDType } from "../tensor/convert.ts";
 import { arrayConstructor, dtypeBytes, type TensorData } from "../tensor/dtype.ts";
 import { elementCount, tensor } from "../tensor/tensor.ts";
 import { aheadOf, type OperandsAhead } from "./ahead.ts";
-import { caseChecks } from "./case_checks.ts";
+import { type CaseChecks, caseChecks } from "./case_checks.ts";
 import { caseRecord } from "./case_record.ts";
-import type { Checked } from "./check.ts";
 import { chunkChecks } from "./chunk_checks.ts";
 import type { CheckMode } from "./coverage.ts";
 import { type BatchCut, type BatchedSubject, SLOTS } from "./cut_batch.ts";
-import type { Executor, Loaded, Ready } from "./executor.ts";
+import type { Executor } from "./executor.ts";
 import { chunkedOperands, type OperandSource, readOperands } from "./operands.ts";
-import { linearPlan } from "./run_group.ts";
 import {
-  type HostData,
-  type HostOperands,
-  lossScaleTrait,
-  type OperandData,
-  type Planning,
-  type PlanOperands,
-  type Subject,
-  type SubjectTensor,
+  caseSetup,
+  type Job,
+  planCase,
+  type PlannedCase,
+  runCases,
+  type Station,
+  stationOf,
+} from "./runner.ts";
+import type {
+  HostData,
+  HostOperands,
+  OperandData,
+  PlanOperands,
+  Subject,
+  SubjectTensor,
 } from "./subject.ts";
 import { timeRecord } from "./timing.ts";
 
@@ -39,16 +44,10 @@ export type TakePart = (
 ) => Promise<void>;
 
 /** A computation in chunks. */
-export interface StreamJob {
+export interface StreamJob extends Omit<Job, "source"> {
   readonly subject: BatchedSubject;
   readonly cut: BatchCut;
   readonly source: Omit<OperandSource, "files"> & { readonly files: OperandFiles };
-  readonly planning: Partial<Planning>;
-  /** What records call its algorithm, and what computes it. */
-  readonly algorithm: string;
-  readonly device: string;
-  readonly check: CheckMode | "none";
-  readonly onPlan?: (plan: Plan) => void;
   readonly onProgress?: (done: number, chunks: number) => void;
   /** Takes the result; of what is added up all at once, at the end. */
   readonly take?: TakePart | undefined;
@@ -69,24 +68,15 @@ interface Chunk {
 
 /** Where chunks are computed: one after the other, each in the buffers of the one before. */
 interface Slot {
-  readonly loaded: Loaded;
-  readonly ready: Ready;
-  readonly linear: Ready | undefined;
+  readonly station: Station<PlannedCase>;
   /** What was read of the chunk, where the host needs it too. */
   readonly kept: HostOperands | undefined;
   /** Memory that each result is fetched to: to make it anew takes longer than to fetch. */
   readonly room: HostData;
 }
 
-/** What a slot's run left. */
-interface Run {
-  readonly result: HostData;
-  /** The same without its activation, where it is projected. */
-  readonly linear: HostData | undefined;
-  readonly ns: number;
-  readonly clock: string;
-  readonly readSeconds: number;
-}
+/** A chunk is timed once, and not warmed up for. */
+const ONE_RUN = { samples: 1, fillMs: 0, once: true } as const;
 
 /**
  * Plans, runs and checks a convolution chunk by chunk. All chunks run one plan: the last one is filled up with zeros. The
@@ -99,44 +89,43 @@ export async function runStream(executor: Executor, job: StreamJob): Promise<Cas
   const { subject: { whole, summed }, cut, source } = job;
   const check = executor.isReference ? "none" : job.check;
   const part = chunkSubject(job, cut.images);
-  const { plan, linear } = planPart(executor, part, job, check);
+  const { maxWorkspaceBytes } = cut;
+  const planning = { ...job.planning, ...defined({ maxWorkspaceBytes }) };
+  const { plan, linear } = expectPlanned(planCase(executor, part, planning, check));
+  if (plan) job.onPlan?.(plan);
+  const cases = [{ plan, linear, caches: ["hot"] }] as const;
   const chunks = chunksOf(job, check);
   const changing = only(part, (one) => hasBatch(job.subject, one));
   const fixed = await readOperands(only(part, (one) => !hasBatch(job.subject, one)), source);
   const checks = chunkChecks(elementCount(whole.shape), !summed);
   const sums = summed ? new Float64Array(elementCount(whole.result.shape)) : undefined;
-  let ns = 0, clock = "", finished = 0, hostBytes = 0;
+  let ms = 0, clock = "", finished = 0, hostBytes = 0;
   using resources = new DisposableStack();
-  await inTurn<Chunk, Slot, OperandsAhead, Run>(chunks, {
+  await inTurn<Chunk, Slot, OperandsAhead>(chunks, {
     async make() {
       const inMemory = check !== "none" || executor.isReference;
       const kept = inMemory ? emptyOperands(changing) : undefined;
-      const loaded = resources.use(executor.load(part, { ...fixed, ...kept }));
-      return {
-        loaded,
-        kept,
-        room: emptyData(part.result),
-        ready: await loaded.prepare(plan, 1),
-        linear: linear && await loaded.prepare(linear, 1, part.linear!.result),
-      };
+      const station = await stationOf(executor, part, cases, { ...fixed, ...kept });
+      return { station: resources.use(station), kept, room: emptyData(part.result) };
     },
     read: (chunk) => aheadOf(chunkedOperands(changing, { ...source, files: partsOf(job, chunk) })),
-    async fill({ loaded, kept }, chunk, { operands: read }) {
+    async fill({ station, kept }, chunk, { operands: read }) {
       // What no check looks at needs no copy, which would keep this thread from reading on.
       const needed = chunk.checked || executor.isReference;
-      await loaded.replace(kept && needed ? keptOnTheWay(read, kept) : read);
+      await station.loaded.replace(kept && needed ? keptOnTheWay(read, kept) : read);
     },
-    compute: runSlot,
-    async settle({ kept }, chunk, run) {
-      const { first, count } = chunk;
-      if (chunk.checked) {
-        const checked = await checkChunk(job, plan, chunk, { ...fixed, ...kept }, run);
-        checks.add({ checked, first, images: count });
-      }
-      if (sums === undefined) await job.take?.(run.result, { first, count, size: cut.images });
-      else addTo(sums, run.result);
-      ns += run.ns;
-      clock = run.clock;
+    async run({ station, kept, room }, chunk, turn) {
+      const { first, count: images } = chunk;
+      const operands = { ...fixed, ...kept };
+      const own = chunk.checked ? { checks: checksOf(job, chunk, operands) } : {};
+      const asked = { protocol: ONE_RUN, ...own, fetched: true, room, onResult: turn };
+      const [ran] = await Array.fromAsync(runCases(station, asked));
+      const { times: [time], result, outcome } = ran!;
+      if ("accuracy" in outcome) checks.add({ checked: outcome, first, images });
+      if (sums === undefined) await job.take?.(result!, { first, count: images, size: cut.images });
+      else addTo(sums, result!);
+      ms += time!.median;
+      clock = time!.clock;
       hostBytes = Math.max(hostBytes, Deno.memoryUsage().rss);
       job.onProgress?.(++finished, chunks.length);
     },
@@ -145,15 +134,9 @@ export async function runStream(executor: Executor, job: StreamJob): Promise<Cas
     const size = whole.result.shape[0]!;
     await job.take?.(rounded(whole, sums), { first: 0, count: size, size });
   }
-  const setup = {
-    ...whole.traits,
-    algorithm: job.algorithm,
-    device: job.device,
-    ...lossScaleTrait(whole, source.lossScale),
-  };
-  return caseRecord(setup, {
+  return caseRecord(caseSetup(whole, job), {
     plan,
-    time: timeRecord([ns], 1, clock),
+    time: timeRecord([ms * 1e6], 1, clock),
     ...checks.done(),
     stream: {
       images: cut.images,
@@ -175,37 +158,25 @@ function chunkSubject({ subject, cut }: StreamJob, images: number): Subject {
   return { ...part, sums: { ...part.sums, sample } };
 }
 
-/** The plan of a chunk, and of what can be projected of it. */
-function planPart(
-  executor: Executor,
-  part: Subject,
-  { cut: { maxWorkspaceBytes }, planning: asked, onPlan }: StreamJob,
-  check: CheckMode | "none",
-) {
-  const planning = maxWorkspaceBytes === undefined ? asked : { ...asked, maxWorkspaceBytes };
-  const plan = expectPlanned(executor.plan(part, planning));
-  if (plan) onPlan?.(plan);
-  return { plan, linear: linearPlan(executor, part, planning, check) };
-}
-
 /** What is done with each of some chunks. */
-interface Stages<C, S, A extends AsyncDisposable, R> {
+interface Stages<C, S, A extends AsyncDisposable> {
   /** Makes a slot; there are {@linkcode SLOTS} at most. */
   make(): Promise<S>;
   /** Begins to read a chunk: when the one before has filled its slot, and its own may not be free yet. */
   read(chunk: C): A;
   /** Fills a slot: one chunk after the other. */
   fill(slot: S, chunk: C, read: A): Promise<void>;
-  /** Computes what a slot was filled with, beside others. */
-  compute(slot: S, chunk: C): Promise<R>;
-  /** Takes what came out, in the order of chunks. The slot is filled anew when it is done. */
-  settle(slot: S, chunk: C, result: R): Promise<void>;
+  /**
+   * Computes what a slot was filled with, beside others, and after `turn()` takes what came out, in the order of chunks. The
+   * slot is filled anew when it is done.
+   */
+  run(slot: S, chunk: C, turn: () => Promise<void>): Promise<void>;
 }
 
-/** Brings chunks through slots in turn. After the first error nothing begins or settles; it is thrown when all has ended. */
-async function inTurn<C, S, A extends AsyncDisposable, R>(
+/** Brings chunks through slots in turn. After the first error nothing begins and no turn comes; it is thrown when all has ended. */
+async function inTurn<C, S, A extends AsyncDisposable>(
   chunks: readonly C[],
-  { make, read, fill, compute, settle }: Stages<C, S, A, R>,
+  { make, read, fill, run }: Stages<C, S, A>,
 ): Promise<void> {
   const slots: { readonly slot: S; readonly done: Promise<void> }[] = [];
   let order = Promise.resolve();
@@ -215,10 +186,9 @@ async function inTurn<C, S, A extends AsyncDisposable, R>(
     await using own = from;
     await fill(slot, chunk, own);
   };
-  const finish = async (slot: S, chunk: C, before: Promise<void>) => {
-    const result = await compute(slot, chunk);
+  const turnAfter = (before: Promise<void>) => async () => {
     await before;
-    if (!failure) await settle(slot, chunk, result);
+    if (failure) throw failure.error;
   };
   try {
     for (const [index, chunk] of chunks.entries()) {
@@ -229,7 +199,8 @@ async function inTurn<C, S, A extends AsyncDisposable, R>(
       await fillFrom(slot, chunk, next ?? read(chunk));
       // Not before, since a pipe is read in sequence.
       next = index + 1 < chunks.length ? read(chunks[index + 1]!) : undefined;
-      order = finish(slot, chunk, order).catch((error) => void (failure ??= { error }));
+      order = run(slot, chunk, turnAfter(order))
+        .catch((error) => void (failure ??= { error }));
       slots[at] = { slot, done: order };
     }
   } finally {
@@ -237,20 +208,6 @@ async function inTurn<C, S, A extends AsyncDisposable, R>(
     await Promise.all([...slots.map(({ done }) => done), next?.[Symbol.asyncDispose]()]);
   }
   if (failure) throw failure.error;
-}
-
-/** Runs a slot's plan, and what is projected where the chunk is checked. */
-async function runSlot({ ready, linear, room }: Slot, { checked }: Chunk): Promise<Run> {
-  const { samplesNs, clock } = await ready.run({});
-  const start = performance.now();
-  const result = await ready.fetch(room);
-  const readSeconds = (performance.now() - start) / 1000;
-  let bare: HostData | undefined;
-  if (checked && linear !== undefined) {
-    await linear.run({});
-    bare = await linear.fetch();
-  }
-  return { result, linear: bare, ns: samplesNs[0]!, clock, readSeconds };
 }
 
 function addTo(sums: Float64Array, values: HostData): void {
@@ -321,35 +278,36 @@ function partsOf({ subject, cut, source }: StreamJob, { first }: Chunk): Operand
   }));
 }
 
-/** Checks a chunk's result, without the zeros that the last one was filled up with. */
-async function checkChunk(
+/** What a chunk's result is checked against, without the zeros that the last one was filled up with. */
+function checksOf(
   job: StreamJob,
-  plan: Plan | undefined,
   { first, count }: Chunk,
   operands: HostOperands,
-  { result, linear, readSeconds }: Run,
-): Promise<Checked> {
+): Pick<CaseChecks, "check"> {
   const { subject, cut, source, check } = job;
   const full = chunkSubject(job, cut.images);
   const own = (data: HostData, tensor: SubjectTensor) =>
     count === cut.images ? data : firstImages(data, tensor.shape, subject.axis, count);
   const ownResult = (data: HostData) => subject.summed ? data : own(data, full.result);
-  const checks = caseChecks({
-    subject: chunkSubject(job, count),
-    operands: Object.fromEntries(full.operands.map((one) => {
-      const data = operands[one.role]!;
-      return [one.role, hasBatch(subject, one) ? own(data, one) : data];
-    })),
-    mode: check as CheckMode,
-    linear: true,
-    seed: source.seed + first,
-  }, false);
-  return await checks.check({
-    result: ownResult(result),
-    linear: linear && ownResult(linear),
-    arithmetic: plan?.arithmetic ?? {},
-    readSeconds,
-  });
+  return {
+    async check({ result, linear, ...ran }) {
+      const checks = caseChecks({
+        subject: chunkSubject(job, count),
+        operands: Object.fromEntries(full.operands.map((one) => {
+          const data = operands[one.role]!;
+          return [one.role, hasBatch(subject, one) ? own(data, one) : data];
+        })),
+        mode: check as CheckMode,
+        linear: true,
+        seed: source.seed + first,
+      }, false);
+      return await checks.check({
+        ...ran,
+        result: ownResult(result),
+        linear: linear && ownResult(linear),
+      });
+    },
+  };
 }
 
 /** The first entries along an axis of a tensor in memory. */

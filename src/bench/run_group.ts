@@ -1,32 +1,27 @@
 import { EMPTY_RESULT } from "../accuracy/mod.ts";
 import type { Plan } from "../algorithms/plan.ts";
-import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
+import { isRefusal } from "../algorithms/refusal.ts";
 import type { Balance, TuningTable } from "../algorithms/request.ts";
 import { defined } from "../defined.ts";
-import type { CaseRecord, TimeRecord } from "../report/record.ts";
-import { dtypeBytes } from "../tensor/dtype.ts";
-import type { FillKind } from "../tensor/fill.ts";
-import { elementCount } from "../tensor/tensor.ts";
-import type { CaseChecks } from "./case_checks.ts";
-import { caseRecord, type CaseSetup } from "./case_record.ts";
-import { type Checked, linearOf, type Reference } from "./check.ts";
-import type { CheckMode } from "./coverage.ts";
-import { cpuNote, type Executor, type Ready } from "./executor.ts";
-import { defaultFill } from "./operands.ts";
+import type { CaseRecord } from "../report/record.ts";
+import type { CaseChecks } from "../run/case_checks.ts";
+import { caseRecord, type CaseSetup } from "../run/case_record.ts";
+import type { Reference } from "../run/check.ts";
+import type { CheckMode } from "../run/coverage.ts";
+import type { Executor } from "../run/executor.ts";
+import { defaultFill } from "../run/operands.ts";
+import { type CacheState, planCase, type PlannedCase, runCases, stationOf } from "../run/runner.ts";
 import {
   type HostData,
   type HostOperands,
   lossScaleTrait,
   type Planning,
-  type PlanOperands,
   type Subject,
-} from "./subject.ts";
-import { type During, untimed } from "./timeline.ts";
-import { type Timed, timeRivals, type TimingProtocol } from "./timing.ts";
-
-/** Whether calls find their operands in the cache, or cycle through copies. */
-export type CacheState = "hot" | "cold";
-export const CACHES: readonly CacheState[] = ["hot", "cold"];
+} from "../run/subject.ts";
+import type { TimingProtocol } from "../run/timing.ts";
+import { dtypeBytes } from "../tensor/dtype.ts";
+import type { FillKind } from "../tensor/fill.ts";
+import { elementCount } from "../tensor/tensor.ts";
 
 /** How cases are run, whatever they compute. */
 export interface RunOptions {
@@ -45,12 +40,11 @@ export interface RunOptions {
 /** One way to compute a subject, on a cache that is hot, cold or each in turn. */
 export interface RunCase {
   readonly algorithm: string;
-  /** A tile policy and a Winograd tile; `auto` is the planner's choice. */
+  /** A tile policy, and a tile of transforms; `auto` is the planner's choice. */
   readonly policy: string;
   readonly tile: string;
-  /** Kernels of WinRS; the planner's choice where absent, as are the others. */
+  /** A pair of kernels; the planner's choice where absent, as are the others. */
   readonly pair?: string;
-  /** Segments of WinRS. */
   readonly segments?: number;
   /** Of a product. */
   readonly splits?: number;
@@ -100,15 +94,8 @@ const MOST_COPIES = 128;
 const TOGETHER_BYTES = 8 * 2 ** 30;
 const TOGETHER_BYTES_SOFTWARE = 2 ** 30;
 
-/** A plan to be run, and the plan of what can be projected of its result; no plan on the CPU. */
-interface RunPlan {
-  readonly plan: Plan | undefined;
-  readonly linear?: Plan | undefined;
-  readonly caches: readonly CacheState[];
-}
-
-/** A case with its plan. */
-interface PlannedCase extends RunPlan {
+/** A case of a group with its plan. */
+interface GroupCase extends PlannedCase {
   readonly one: RunCase;
 }
 
@@ -128,7 +115,7 @@ export async function* runGroup(
   const { subject } = group;
   const setup = (one: RunCase, cache: CacheState) =>
     caseSetup(run, group, one, cache, executor.device.adapter);
-  const plans: PlannedCase[] = [];
+  const plans: GroupCase[] = [];
   for (const one of group.cases) {
     const tuning = hooks.tuning?.(executor);
     const planning = { ...planningOf(run, one), ...(tuning === undefined ? {} : { tuning }) };
@@ -137,15 +124,15 @@ export async function* runGroup(
       hooks.onSkip?.(one.algorithm, reason);
       continue;
     }
-    const plan = executor.plan(subject, planning);
-    if (!isRefusal(plan)) {
+    const planned = planCase(executor, subject, planning, run.check);
+    if (!isRefusal(planned)) {
+      const { plan, linear } = planned;
       if (plan) hooks.onPlan?.(plan);
       const altered = plan && (hooks.alterPlan?.(plan, group) ?? plan);
-      const linear = linearPlan(executor, subject, planning, run.check);
       plans.push({ one, plan: altered, linear, caches: one.caches });
       continue;
     }
-    const message = `Cannot plan: ${plan.text}`;
+    const message = `Cannot plan: ${planned.text}`;
     if (one.algorithm === "auto" || "gemm" in subject.asked) {
       yield* failedRecords(run, group, [one], executor.device.adapter, message);
     } else {
@@ -167,8 +154,9 @@ export async function* runGroup(
   const copies = copiesOf(group);
   for (const some of fitting(plans, copies, subject, executor)) {
     const onTry = (place: number) => hooks.onTry?.(some[place]!.one, place + 1, some.length);
-    const asked = { protocol: run.protocol, copies, checks, onTry };
-    for await (const ran of runTogether(executor, subject, some, data.operands, asked)) {
+    const { protocol } = run;
+    using station = await stationOf(executor, subject, some, data.operands, { copies, onTry });
+    for await (const ran of runCases(station, { protocol, checks, onTry })) {
       const { one: { one, plan }, times, result, outcome } = ran;
       const checked = checks && { result: result!, reference: await checks.reference() };
       for (const [place, time] of times.entries()) {
@@ -180,17 +168,6 @@ export async function* runGroup(
       }
     }
   }
-}
-
-/** The plan of what is run beside a case, so that its result can be projected. */
-export function linearPlan(
-  executor: Executor,
-  subject: Subject,
-  planning: Partial<Planning>,
-  check: CheckMode | "none",
-): Plan | undefined {
-  const linear = check === "none" ? undefined : linearOf(subject, check);
-  return linear && expectPlanned(executor.plan(linear, planning));
 }
 
 /** The records of cases that did not run to their end. */
@@ -208,92 +185,6 @@ export function failedRecords(
   );
 }
 
-/** What became of a plan. */
-export interface Ran<C extends RunPlan> {
-  readonly one: C;
-  /** One a state of the cache. */
-  readonly times: readonly TimeRecord[];
-  /** As it lies in memory, of the very buffers that were timed; where it was checked or asked for. */
-  readonly result?: HostData;
-  readonly outcome: Checked | { readonly verdict: "none"; readonly message?: string };
-}
-
-/** How plans are run together. */
-interface TogetherOptions {
-  readonly protocol: TimingProtocol;
-  /** Of all buffers, for what is timed cold; 1 where absent. */
-  readonly copies?: number;
-  readonly checks?: CaseChecks | undefined;
-  /** Whether results are wanted though nothing is checked. */
-  readonly fetched?: boolean;
-  readonly onTry?: (place: number) => void;
-  /** Told each result before it is checked, when the device is done with it. */
-  readonly onResult?: ((result: HostData) => void) | undefined;
-  readonly during?: During;
-}
-
-/** Brings a subject's operands to where they are computed with, times the plans in turn and checks each. */
-export async function* runTogether<C extends RunPlan>(
-  executor: Executor,
-  subject: Subject,
-  plans: readonly C[],
-  operands: PlanOperands,
-  asked: TogetherOptions,
-): AsyncGenerator<Ran<C>, void, undefined> {
-  const { protocol, copies = 1, checks, fetched = false, onResult, onTry } = asked;
-  const { during = untimed } = asked;
-  using loaded = executor.load(subject, operands, during);
-  const ready: Ready[] = [];
-  for (const [place, { plan }] of plans.entries()) {
-    onTry?.(place);
-    ready.push(await loaded.prepare(plan, copies));
-  }
-  const rivals = plans.flatMap(({ caches }, place) =>
-    caches.map((cache) => ({ place, timed: cache === "hot" ? ready[place]!.hot : ready[place]! }))
-  );
-  const all = rivals.map(({ place, timed }): Timed => ({
-    copies: timed.copies,
-    run(repeated, next) {
-      onTry?.(place);
-      return timed.run(repeated, next);
-    },
-  }));
-  const times = await timeRivals(executor.software, all, protocol, during);
-  for (const [place, one] of plans.entries()) {
-    const own = times.filter((_, index) => rivals[index]!.place === place);
-    const note = executor.isReference ? { message: cpuNote(subject) } : {};
-    const unchecked = { one, times: own, outcome: { verdict: "none", ...note } } as const;
-    if (checks === undefined && !fetched) {
-      yield unchecked;
-      continue;
-    }
-    const start = performance.now();
-    const result = await during("read back", () => ready[place]!.fetch());
-    const readSeconds = (performance.now() - start) / 1000;
-    if (checks === undefined) {
-      onResult?.(result);
-      yield { ...unchecked, result };
-      continue;
-    }
-    const { plan, linear: bare } = one;
-    const linear = bare &&
-      await runOnce(await loaded.prepare(bare, 1, subject.linear!.result), during);
-    onResult?.(result);
-    const outcome = await checks.check({
-      result,
-      linear,
-      arithmetic: plan?.arithmetic ?? {},
-      readSeconds,
-    });
-    yield { one, times: own, result, outcome };
-  }
-}
-
-async function runOnce(ready: Ready, during: During): Promise<HostData> {
-  await during("run", () => ready.run({}));
-  return await during("read back", () => ready.fetch());
-}
-
 function copiesOf({ subject, cases }: RunGroup): number {
   if (!cases.some(({ caches }) => caches.includes("cold"))) return 1;
   const bytes = [...subject.operands, subject.result]
@@ -302,7 +193,7 @@ function copiesOf({ subject, cases }: RunGroup): number {
 }
 
 /** The plans in parts whose buffers the device can hold together. */
-function fitting<C extends RunPlan>(
+function fitting<C extends PlannedCase>(
   plans: readonly C[],
   copies: number,
   { result: { role: result } }: Subject,
