@@ -5,12 +5,24 @@ import { UnsupportedError } from "./errors.ts";
 export interface NativePackage {
   readonly name: string;
   readonly version: string;
+  /** What it is, for people. */
+  readonly title: string;
+  /** Of the download, which takes about three times as much on disk. */
+  readonly megabytes: number;
   /** Begins messages: `Cannot load Dawn`. */
   readonly doing: string;
   /** What to do where the program may not fetch it. */
   readonly how: string;
   /** What to do where there is no network. */
   readonly offline: string;
+}
+
+/** Told that a download begins; of a library nothing is said. */
+let sayFetch: (text: string) => void = () => {};
+
+/** Sets who is told of downloads before they begin, in one line: what is fetched, how large it is, and where it goes. */
+export function onFetch(say: (text: string) => void): void {
+  sayFetch = say;
 }
 
 /**
@@ -30,6 +42,9 @@ export async function fetchPackage(native: NativePackage): Promise<string> {
   const cached = () => findPackage(String(info.npmCache), native);
   if (cached() === undefined) {
     const what = `npm:${name}@${version}`;
+    sayFetch(
+      `fetching ${native.title}, once: ${what}, ${native.megabytes} MB, into ${info.npmCache}`,
+    );
     await runDeno(native, ["cache", "--quiet", "--no-config", "--no-lock", what]);
   }
   const folder = cached();
@@ -95,7 +110,12 @@ async function runDeno({ doing, offline }: NativePackage, args: string[]): Promi
     env: { NO_COLOR: "1", DENO_NO_PACKAGE_JSON: "1" },
   }).output();
   if (success) return decoder.decode(stdout);
-  throw new UnsupportedError(
-    `${doing}: \`deno ${args.join(" ")}\` failed: ${decoder.decode(stderr).trim()}; ${offline}`,
-  );
+  const said = denoWords(decoder.decode(stderr));
+  throw new UnsupportedError(`${doing}: \`deno ${args.join(" ")}\` says: ${said}; ${offline}`);
+}
+
+/** What Deno says of an error and its causes, in one line. */
+function denoWords(text: string): string {
+  return text.split(/\n\s*Stack backtrace:/)[0]!.trim()
+    .replace(/^error: /, "").replace(/\s*\n(\s*\d+:)?\s*/g, ": ");
 }

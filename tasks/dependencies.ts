@@ -5,6 +5,9 @@
 import { join } from "node:path";
 import { markdownTable } from "../src/report/table.ts";
 import { formatBytes } from "../src/report/format.ts";
+import { DAWN } from "../src/gpu/dawn_addon.ts";
+import { ONNXRUNTIME } from "../src/models/onnxruntime.ts";
+import { fetchPackage, type NativePackage } from "../src/npm_package.ts";
 
 /** What each direct dependency is for, and what has it: the library, the program or development alone. */
 const USES: Readonly<Record<string, readonly [where: string, use: string]>> = {
@@ -25,6 +28,12 @@ const USES: Readonly<Record<string, readonly [where: string, use: string]>> = {
   "fast-check": ["tests", "random inputs"],
   "@valibot/to-json-schema": ["docs", "JSON Schema of records"],
 };
+
+/** Packages that are fetched when they are first needed: for what, and what their licence files add to what npm says. */
+const OPTIONAL: readonly (readonly [native: NativePackage, use: string, licence?: string])[] = [
+  [DAWN, "`--backend dawn`", "Dawn BSD-3-Clause"],
+  [ONNXRUNTIME, "shapes that a model leaves open, `layers --dump`"],
+];
 
 interface Lock {
   readonly specifiers: Readonly<Record<string, string>>;
@@ -117,6 +126,23 @@ export async function dependenciesPage(): Promise<string> {
       use[1],
     ];
   });
+  for (const [native] of OPTIONAL) await fetchPackage(native);
+  const fetched = OPTIONAL.map(([{ name, version, megabytes }, use, licence]) => {
+    const { time = {}, "dist-tags": tags } = JSON.parse(
+      Deno.readTextFileSync(join(cache, name, "registry.json")),
+    );
+    const id = `${name}@${version}`;
+    return [
+      name,
+      version,
+      [licenceOf(id), ...licence === undefined ? [] : [licence]].join(", "),
+      day(time[version]),
+      day(time[tags.latest]),
+      `${megabytes} MB`,
+      formatBytes(sizeOf(folderOf(id))),
+      use,
+    ];
+  });
   const licences = Map.groupBy([...shipped], licenceOf);
   const counts = [...licences].sort(([, a], [, b]) => b.length - a.length)
     .map(([licence, { length }]) => `${length} ${licence}`).join(", ");
@@ -133,7 +159,10 @@ export async function dependenciesPage(): Promise<string> {
     "for",
   ];
   // Backticks of uses are Markdown's.
-  const table = markdownTable(columns.map((title) => ({ title })), rows).replaceAll("\\`", "`");
+  const tableOf = (titles: readonly string[], rows: readonly (readonly string[])[]) =>
+    markdownTable(titles.map((title) => ({ title })), rows).replaceAll("\\`", "`");
+  const table = tableOf(columns, rows);
+  const fetchedColumns = [...columns.slice(0, 5), "download", "on disk", "for"];
   const deno = Deno.statSync(Deno.realPathSync(Deno.execPath())).size;
   return `# Dependencies
 
@@ -149,6 +178,15 @@ The program and the library install ${shipped.size} packages, ${
 most of them. Bundles leave out what is not imported. The npm package holds such a bundle and depends
 on one package, \`deno\` (MIT), whose program takes
 ${formatBytes(deno)}.
+
+## Fetched when first needed
+
+These have native code. No lock file or package names them. The program says on stderr what it
+fetches, and loads their code only if its SHA-256 is the one in \`src/gpu/dawn_addon.ts\` or
+\`src/models/onnxruntime.ts\`. Their install scripts do not run, and
+of their dependencies nothing is loaded.
+
+${tableOf(fetchedColumns, fetched)}
 `;
 }
 

@@ -3,7 +3,7 @@
  * machine without a network needs beside Deno.
  */
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
-import { fetchPackage } from "../src/npm_package.ts";
+import { fetchPackage, onFetch } from "../src/npm_package.ts";
 
 const TO = "dist/peers";
 /** What is bundled of npm. */
@@ -14,12 +14,12 @@ export * from "npm:@tensorflow/tfjs-core@4.22.0";`,
 };
 const ONNXRUNTIME = "1.30.0";
 const WASM = "ort-wasm-simd-threaded.asyncify";
-/** Files and folders of packages that are copied: to where they are found, or into the package's folder. */
-const COPIED = {
-  "onnxruntime-web": ["ort.webgpu.min.mjs", `${WASM}.mjs`, `${WASM}.wasm`],
-  "onnxruntime-node": ["package.json", "dist", "bin/napi-v6/linux/x64"],
-  "onnxruntime-common": ["package.json", "dist/cjs"],
-};
+/** Packages, their megabytes, and the files and folders that are copied: to where they are found, or into the package's folder. */
+const COPIED = [
+  ["onnxruntime-web", 33, ["ort.webgpu.min.mjs", `${WASM}.mjs`, `${WASM}.wasm`]],
+  ["onnxruntime-node", 113, ["package.json", "dist", "bin/napi-v6/linux/x64"]],
+  ["onnxruntime-common", 0.1, ["package.json", "dist/cjs"]],
+] as const;
 
 async function bundle(from: string, file: string, ...options: string[]): Promise<void> {
   const args = ["bundle", "-q", "--minify", ...options, "--output", `${TO}/${file}`, from];
@@ -33,9 +33,11 @@ for (const [name, text] of Object.entries(LIBRARIES)) {
   await bundle(`${TO}/entry-${name}.js`, `${name}.js`, "--no-config", "--no-lock");
 }
 await bundle("bench/peers/webgpu/peers.ts", "peers.js");
-for (const [name, files] of Object.entries(COPIED)) {
+onFetch(console.log);
+for (const [name, megabytes, files] of COPIED) {
   const said = { doing: `Cannot bundle ${name}`, how: "run it with -A", offline: "npm is needed" };
-  const folder = await fetchPackage({ name, version: ONNXRUNTIME, ...said });
+  const native = { name, version: ONNXRUNTIME, title: name, megabytes };
+  const folder = await fetchPackage({ ...native, ...said });
   for (const file of files) {
     const [from, to] = name === "onnxruntime-web" ? ["dist/", ""] : ["", `node_modules/${name}/`];
     cpSync(`${folder}/${from}${file}`, `${TO}/${to}${file}`, { recursive: true });

@@ -4,6 +4,8 @@ import { dirname, join } from "node:path/posix";
 import { madeDocs } from "../tasks/make_docs.ts";
 import { wgconv } from "./cli.ts";
 import { wgconvHere } from "./support/in_process.ts";
+import { DAWN } from "../src/gpu/dawn_addon.ts";
+import { ONNXRUNTIME } from "../src/models/onnxruntime.ts";
 
 const ROOT = `${import.meta.dirname}/../`;
 
@@ -95,10 +97,11 @@ Deno.test("help shows defaults as the page of commands does", async () => {
   assert.doesNotMatch(stdout, /\(default:/);
 });
 
-Deno.test("the audit of dependencies has those that deno.lock pins", () => {
+Deno.test("the audit of dependencies has those that deno.lock pins, and those that are fetched", () => {
   const { specifiers } = JSON.parse(Deno.readTextFileSync(`${ROOT}deno.lock`));
   const page = Deno.readTextFileSync(`${ROOT}docs/dependencies.md`);
-  for (const specifier of Object.keys(specifiers)) {
+  const fetched = [DAWN, ONNXRUNTIME].map(({ name, version }) => `npm:${name}@${version}`);
+  for (const specifier of [...Object.keys(specifiers), ...fetched]) {
     const [, name, version] = /^npm:(.+)@([^@]+)$/.exec(specifier)!;
     const row = page.split("\n").find((line) => line.startsWith(`| ${name} `));
     assert.ok(row?.includes(`| ${version} `), `${specifier}: run \`deno task dependencies\``);

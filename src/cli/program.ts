@@ -1,11 +1,12 @@
 import { Command, type CommandUnknownOpts } from "#cli-types";
 import { EXIT, EXIT_HELP, InputTypeError } from "../errors.ts";
+import { onFetch } from "../npm_package.ts";
 import { printableMessage } from "../printable.ts";
 import { VERSION } from "../version.ts";
 import { optionDescription } from "./command_tree.ts";
 import { runToEnd, sayFailure } from "./failure.ts";
 import { meant, meantOption } from "./other_words.ts";
-import { writeText } from "./output.ts";
+import { reporter, writeText } from "./output.ts";
 import { GROUPS, orderedGroups } from "./help_groups.ts";
 import { COLORS, setTalk } from "./talk.ts";
 import { gather, oneOf } from "./values.ts";
@@ -117,6 +118,7 @@ ${EXIT_HELP}`;
 export async function main(args: readonly string[]): Promise<number> {
   const debug = args.includes("--debug");
   setTalk(args);
+  onFetch((text) => reporter("stderr").message(`wgconv: ${text}`));
   globalThis.addEventListener("unhandledrejection", endUnhandled);
   return await runToEnd(async () => {
     const given = args.filter((arg) => arg !== "--debug");

@@ -21,9 +21,12 @@ const ADDONS: Readonly<Record<string, string>> = {
   "win32-x64": "75fff5db8a7541ad7a2d22c468e6f8bc3614b87c3b649c8ce712f7f5148ef338",
 };
 
-const PACKAGE: NativePackage = {
+/** What is fetched. */
+export const DAWN: NativePackage = {
   name: NAME,
   version: VERSION,
+  title: "Dawn",
+  megabytes: 51,
   doing: "Cannot load Dawn",
   how: `run it, or install it, with -A; of a compiled file set WGCONV_DAWN to the index.js that ` +
     `\`npm install ${NAME}@${VERSION}\` makes`,
@@ -43,7 +46,7 @@ export async function loadAddon(): Promise<DawnAddon> {
   } catch (cause) {
     if (cause instanceof Deno.errors.NotCapable) {
       throw new UnsupportedError(
-        `Cannot load Dawn from ${path}: this program may not load native code; ${PACKAGE.how}`,
+        `Cannot load Dawn from ${path}: this program may not load native code; ${DAWN.how}`,
         { cause },
       );
     }
@@ -76,11 +79,11 @@ function platform(): string {
  * @throws {UnsupportedError} where it cannot be had, or is not the one whose hash stands here
  */
 export async function fetchAddon(): Promise<string> {
-  const path = addonBeside(join(await fetchPackage(PACKAGE), "index.js"));
+  const path = addonBeside(join(await fetchPackage(DAWN), "index.js"));
   const expected = ADDONS[platform()];
   if (expected === undefined) {
     throw new UnsupportedError(`Cannot load Dawn: ${NAME} has no addon for ${platform()}`);
   }
-  await verifyFile(path, expected, PACKAGE);
+  await verifyFile(path, expected, DAWN);
   return path;
 }

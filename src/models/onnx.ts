@@ -2,7 +2,15 @@ import { unreadable } from "../read_text.ts";
 import { InputSyntaxError, isInputError } from "../errors.ts";
 import { type Layer, layerType, type ModelLayers, type ModelOptions } from "./layer.ts";
 import { type ConditionsOf, expandModel } from "./onnx_expand.ts";
-import { fieldsOf, type OnnxGraph, type OnnxNode, parseGraph, textsOf } from "./onnx_format.ts";
+import {
+  DamagedMessage,
+  damageOf,
+  fieldsOf,
+  type OnnxGraph,
+  type OnnxNode,
+  parseGraph,
+  textsOf,
+} from "./onnx_format.ts";
 import { LAYER_OPS, PRODUCTS_INSIDE } from "./onnx_ops.ts";
 import {
   fixedInputs,
@@ -103,9 +111,10 @@ function parseModel(model: Uint8Array, path: string) {
       return { graph: parsed, functions };
     }
   } catch (error) {
-    // What the library throws of bytes that are no message.
     if (!(error instanceof Error)) throw error;
-    throw new InputSyntaxError(`Cannot read ${path}: it is damaged, or no ONNX (${error.message})`);
+    // What the library throws of numbers that are none says no more.
+    const what = error instanceof DamagedMessage ? damageOf(model, error) : "it is damaged";
+    throw new InputSyntaxError(`Cannot read ${path}: ${what}`);
   }
   throw new InputSyntaxError(`Cannot read ${path}: it is no ONNX model, it has no graph of nodes`);
 }

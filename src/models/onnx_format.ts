@@ -62,18 +62,84 @@ export interface OnnxGraph {
 
 const NO_BYTES = new Uint8Array();
 
-/** A message's fields in order. */
+/**
+ * A message's fields in order.
+ *
+ * @throws {DamagedMessage} where what follows is no field.
+ */
 export function* fieldsOf(message: Uint8Array): Generator<Field> {
   const reader = new BinaryReader(message);
   while (reader.pos < reader.len) {
     const start = reader.pos;
-    const [no, wire] = reader.tag();
-    let [bytes, int] = [NO_BYTES, 0];
-    if (wire === WireType.LengthDelimited) bytes = reader.bytes() as Uint8Array<ArrayBuffer>;
-    else if (wire === WireType.Varint) int = Number(reader.int64());
-    else reader.skip(wire, no);
+    let [no, wire, bytes, int] = [0, 0, NO_BYTES, 0];
+    try {
+      [no, wire] = reader.tag();
+      if (wire === WireType.LengthDelimited) bytes = reader.bytes() as Uint8Array<ArrayBuffer>;
+      else if (wire === WireType.Varint) int = Number(reader.int64());
+      else reader.skip(wire, no);
+    } catch (cause) {
+      throw new DamagedMessage(no, message.byteOffset + start, { cause });
+    }
     yield { no, bytes, int, raw: message.subarray(start, reader.pos) };
   }
+}
+
+/** A field that cannot be read. */
+export class DamagedMessage extends Error {
+  constructor(
+    /** Its number; 0 where not even that can be read. */
+    readonly no: number,
+    /** Where it begins in the file that messages are views of. */
+    readonly offset: number,
+    options: ErrorOptions,
+  ) {
+    super(`field ${no} at byte ${offset}`, options);
+  }
+}
+
+/** Fields of a model's message. */
+const MODEL_FIELDS: Readonly<Record<number, string>> = {
+  1: "ir_version",
+  2: "producer_name",
+  3: "producer_version",
+  4: "domain",
+  5: "model_version",
+  6: "doc_string",
+  7: "graph",
+  8: "opset_import",
+  14: "metadata_props",
+  20: "training_info",
+  25: "functions",
+};
+
+/** What is wrong with a model's bytes, as a clause that names the field. */
+export function damageOf(model: Uint8Array, { no, offset }: DamagedMessage): string {
+  const known: Field[] = [];
+  try {
+    for (const field of fieldsOf(model)) {
+      if (!(field.no in MODEL_FIELDS)) break;
+      known.push(field);
+      const begin = field.raw.byteOffset;
+      if (begin <= offset && offset < begin + field.raw.length) {
+        return `it is damaged: its ${MODEL_FIELDS[field.no]} cannot be read at byte ${offset}`;
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof DamagedMessage)) throw error;
+  }
+  if (known.length === 0) return foreignWords(model);
+  return no in MODEL_FIELDS
+    ? `it is cut off: its ${MODEL_FIELDS[no]} goes beyond its ${model.length} bytes`
+    : `it is damaged: no field of a model is at byte ${offset}`;
+}
+
+/** What a file is that is no model. */
+function foreignWords(bytes: Uint8Array): string {
+  const begin = decoder.decode(bytes.subarray(0, 100));
+  if (begin.startsWith("version https://git-lfs")) {
+    return "it stands for a file of Git LFS, `git lfs pull` fetches that";
+  }
+  return /^\s*</.test(begin) ? "it is a web page, no ONNX model" : "it is no ONNX model";
 }
 
 const decoder = new TextDecoder();

@@ -20,7 +20,13 @@ import {
 } from "./onnx_format.ts";
 import type { OnnxLayer, OnnxModel } from "./onnx.ts";
 import type { RuntimeProvider } from "./layer.ts";
-import { closeRuntime, openRuntime, type RuntimeSession, RuntimeTensor } from "./onnxruntime.ts";
+import {
+  closeRuntime,
+  openRuntime,
+  type RuntimeSession,
+  RuntimeTensor,
+  runtimeWords,
+} from "./onnxruntime.ts";
 
 /** A layer of the model with its tensors by their parts: those of a convolution or a product, and `result`. */
 export interface RunLayer {
@@ -182,8 +188,7 @@ function refusalOf(error: unknown, path: string): unknown {
       { cause: error },
     );
   }
-  const said = (error instanceof Error ? error.message : String(error)).split("\n")[0];
-  return new InputRangeError(`Cannot run ${path}: onnxruntime says: ${said}`);
+  return new InputRangeError(`Cannot run ${path}: onnxruntime says: ${runtimeWords(error)}`);
 }
 
 /**

@@ -14,7 +14,7 @@ import {
   type ValueInfo,
 } from "./onnx_format.ts";
 import type { ModelOptions } from "./layer.ts";
-import { closeRuntime, openRuntime, type RuntimeValue } from "./onnxruntime.ts";
+import { closeRuntime, openRuntime, type RuntimeValue, runtimeWords } from "./onnxruntime.ts";
 
 /** A tensor's type and sizes, all known. */
 export interface KnownValue {
@@ -73,6 +73,7 @@ export function fixedInputs(
     else if (batch !== undefined && input.shape!.length > 2) bind(input, 0, batch);
   }
   const inputs = new Map<string, KnownValue>();
+  const open: { readonly shown: string; readonly option: string }[] = [];
   for (const { name, type, shape } of own) {
     const fixed = inputShapes.get(name) ??
       shape?.map((size, axis) =>
@@ -85,11 +86,16 @@ export function fixedInputs(
       const shown = shape?.map((size) => size === "" ? "?" : size).join(" x ") ?? "of any shape";
       const example = (fixed ?? [1, 3, 224, 224])
         .map((size, axis) => typeof size === "number" ? size : axis < 2 ? 1 : 224).join("x");
-      throw new InputRangeError(
-        `${doing}: its input ${name} is ${shown}, give sizes such as --input-shape ${name}=${example}`,
-      );
+      open.push({ shown: `${name} is ${shown}`, option: `--input-shape ${name}=${example}` });
+    } else if (fixed !== undefined) {
+      inputs.set(name, { type, shape: fixed as readonly number[] });
     }
-    if (fixed !== undefined) inputs.set(name, { type, shape: fixed as readonly number[] });
+  }
+  if (open.length > 0) {
+    throw new InputRangeError(
+      `${doing}: its input ${open.map(({ shown }) => shown).join(", ")}, ` +
+        `give sizes such as ${open.map(({ option }) => option).join(" ")}`,
+    );
   }
   return { inputs, sizes };
 }
@@ -191,8 +197,9 @@ async function foldModel(
     });
     return { outputs: session.outputMetadata, folded: await Deno.readFile(saved) };
   } catch (error) {
-    const said = (error instanceof Error ? error.message : String(error)).split("\n")[0];
-    throw new InputRangeError(`Cannot read ${path}: onnxruntime cannot load it: ${said}`);
+    throw new InputRangeError(
+      `Cannot read ${path}: onnxruntime cannot load it: ${runtimeWords(error)}`,
+    );
   } finally {
     closeRuntime(session);
     await Deno.remove(saved);

@@ -3,6 +3,8 @@ import { isInputError } from "../errors.ts";
 import { mutated } from "../../tests/support/mutations.ts";
 import { onnxModel, type TestGraph, type TestNode } from "../../tests/support/onnx_model.ts";
 import { type Layer, layerSizes, type ModelOptions } from "./layer.ts";
+import { fieldsOf } from "./onnx_format.ts";
+import { runtimeWords } from "./onnxruntime.ts";
 import { readModel } from "./read_model.ts";
 
 // Models here state all their shapes; one that a mutation spoils may ask for the runtime.
@@ -289,6 +291,11 @@ Deno.test("sizes that contradict the model or are missing are refused", async ()
       {},
       /: its input x is N x 3 x H x W, give sizes such as --input-shape x=1x3x224x224$/,
     ],
+    [
+      { inputs: { x: [1, 3, "H", "W"], y: ["N", "T"] } },
+      {},
+      /: its input x is 1 x 3 x H x W, y is N x T, give sizes such as --input-shape x=1x3x224x224 --input-shape y=1x1$/,
+    ],
     [{ inputs: { x: [1, 3, 8, 8] } }, { batch: 2 }, /size 0 .* is 1 .* 2 was/],
   ];
   for (const [graph, options, message] of refused) {
@@ -297,6 +304,34 @@ Deno.test("sizes that contradict the model or are missing are refused", async ()
       (error: Error) => isInputError(error) && message.test(error.message),
     );
   }
+});
+
+Deno.test("a file that is no model, or not whole, is refused by what it is", async () => {
+  const bytes = onnxModel(NETWORK);
+  const text = (words: string) => new TextEncoder().encode(words);
+  const graph = [...fieldsOf(bytes)].find(({ no }) => no === 7)!;
+  const spoilt = bytes.slice();
+  // The first node's length goes beyond the graph.
+  spoilt[graph.bytes.byteOffset - bytes.byteOffset + 1] = 0x7f;
+  const refused: [Uint8Array, RegExp][] = [
+    [text("hello\n"), /: it is no ONNX model$/],
+    [text("<!DOCTYPE html>\n<html>"), /: it is a web page, no ONNX model$/],
+    [
+      text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
+      /`git lfs pull` fetches that$/,
+    ],
+    [bytes.slice(0, -9), /: it is cut off: its graph goes beyond its \d+ bytes$/],
+    [spoilt, /: it is damaged: its graph cannot be read at byte \d+$/],
+  ];
+  for (const [file, message] of refused) {
+    await assert.rejects(() => readBytes(file), { name: "SyntaxError", message });
+  }
+});
+
+Deno.test("what onnxruntime says is shown without places in its source", () => {
+  const said = "[ONNXRuntimeError] : 1 : FAIL : Load model failed:/src/core/graph/model.cc:150 " +
+    "onnxruntime::Model::Model(ModelProto&&, f(int)) Unsupported model IR version: 99\nat x";
+  assert.equal(runtimeWords(new Error(said)), "Load model failed:Unsupported model IR version: 99");
 });
 
 Deno.test("500 damaged models are read, or refused by a sentence", async () => {

@@ -80,9 +80,12 @@ const FILES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
-const PACKAGE: NativePackage = {
+/** What is fetched. */
+export const ONNXRUNTIME: NativePackage = {
   name: NAME,
   version: VERSION,
+  title: "onnxruntime",
+  megabytes: 113,
   doing: "Cannot load onnxruntime, which infers shapes that a model leaves open, and runs models",
   how: "run it with -A",
   offline: `without a network set WGCONV_ONNXRUNTIME to the folder of the npm package ${NAME}`,
@@ -101,6 +104,15 @@ export async function openRuntime(): Promise<RuntimeSession> {
   return new addon.InferenceSession();
 }
 
+/** A place in its source and the function there, as in `/src/graph.cc:15 void onnxruntime::Graph::Load() `. */
+const SOURCE = /\/\S*\.(?:cc|cpp|h|cu|cuh):\d+ (?:[^()]*\((?:[^()]|\([^()]*\))*\)(?: const)? )?/g;
+
+/** What it says of an error: the first line, without its status and its own source. */
+export function runtimeWords(error: unknown): string {
+  const [said = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+  return said.replace(/\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : /g, "").replace(SOURCE, "").trim();
+}
+
 /** Frees a session; one that loaded no model has nothing to free, and would throw. */
 export function closeRuntime(session: RuntimeSession): void {
   try {
@@ -115,17 +127,17 @@ async function loadAddon(): Promise<Addon> {
   const platform = `${os === "windows" ? "win32" : os}/${arch === "aarch64" ? "arm64" : "x64"}`;
   const files = FILES[platform];
   if (files === undefined) {
-    throw new UnsupportedError(`${PACKAGE.doing}: ${NAME} has no addon for ${platform}`);
+    throw new UnsupportedError(`${ONNXRUNTIME.doing}: ${NAME} has no addon for ${platform}`);
   }
   const named = environmentValue("WGCONV_ONNXRUNTIME");
   const folder = join(
-    named ? resolve(named) : await fetchPackage(PACKAGE),
+    named ? resolve(named) : await fetchPackage(ONNXRUNTIME),
     "bin/napi-v6",
     platform,
   );
   if (named === undefined) {
     for (const [file, hash] of Object.entries(files)) {
-      await verifyFile(join(folder, file), hash, PACKAGE);
+      await verifyFile(join(folder, file), hash, ONNXRUNTIME);
     }
   }
   const path = join(folder, "onnxruntime_binding.node");
@@ -138,6 +150,6 @@ async function loadAddon(): Promise<Addon> {
     return addon;
   } catch (cause) {
     const [said = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n");
-    throw new UnsupportedError(`${PACKAGE.doing}: ${said}`, { cause });
+    throw new UnsupportedError(`${ONNXRUNTIME.doing}: ${said}`, { cause });
   }
 }
