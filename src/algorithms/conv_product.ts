@@ -202,7 +202,7 @@ export function productPass(product: ConvProduct, buffers: BufferList): Pass {
       ...(partials && { partials }),
     },
   );
-  const multiplications = depthOfValue({ storage: product.a.value ?? "f32" }) *
+  const multiplications = depthOfValue({ storage: product.a.access.value }) *
     mainLoopMultiplications(shape, policy, buffers.mode, variant);
   const places = {
     ...product.places,

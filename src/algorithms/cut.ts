@@ -1,3 +1,4 @@
+import { tapRingOf } from "../kernels/loader.ts";
 import { deviceOf } from "./device/h200.ts";
 import type { DeviceModel } from "./device/model.ts";
 import { isSmallCpu, loopCost, residentTiles } from "./loop_cost.ts";
@@ -160,7 +161,7 @@ function fewestSplits(
 function* evenCuts(product: Product, policy: TilePolicy, asked: CutRequest): Generator<Cut> {
   const steps = product.steps(policy);
   const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, policy);
-  const row = product.b.tapRing?.row?.steps;
+  const row = tapRingOf(product.b)?.row?.steps;
   const room = mostSplits(product, policy, asked, product.elements);
   const most = Math.max(1, Math.min(steps / (row ?? 1), room));
   const needed = asked.balance === "split-k" ? 2 : 1;

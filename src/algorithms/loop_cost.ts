@@ -5,6 +5,8 @@ import {
   policyVector,
   shareInRow,
   sharesLines,
+  tapRingOf,
+  tapRowOf,
   VECTOR_BYTES,
   vectorSide,
 } from "../kernels/loader.ts";
@@ -20,7 +22,7 @@ import {
   residentPolicies,
   waveTime,
 } from "./device/model.ts";
-import type { Product, TileAccess } from "./product.ts";
+import type { OperandAccess, Product } from "./product.ts";
 
 /** CPUs of fewer cores take tiles one after the other. */
 const FEW_CORES = 16;
@@ -46,12 +48,13 @@ const SPLIT_ENDS = 2;
 function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product): number {
   const { shares } = device;
   const threads = policyThreads(policy);
-  const side = (access: TileAccess, extent: number) => {
+  const side = (access: OperandAccess, extent: number) => {
     if (access.packing?.(policy) !== undefined) return 1;
-    const across = access.tapRow !== undefined
-      ? (shares.tapRows[policy.name] ?? 1) * (1 + LONGER_ROW * Math.max(0, access.tapRow.taps - 3))
-      : access.tapRing !== undefined
-      ? (shares.tapRings[policy.name] ?? 1) / shareInRow(access.tapRing)
+    const [row, ring] = [tapRowOf(access), tapRingOf(access)];
+    const across = row !== undefined
+      ? (shares.tapRows[policy.name] ?? 1) * (1 + LONGER_ROW * Math.max(0, row.taps - 3))
+      : ring !== undefined
+      ? (shares.tapRings[policy.name] ?? 1) / shareInRow(ring)
       : vectorSide(access) === "depth"
       ? depthShare(shares, policy, extent, access.runs) *
         (access.gathered ? gatheredShare(shares, policy, access) : 1)
@@ -95,7 +98,7 @@ const IN_ORDER: Readonly<Record<number, number>> = { 64: 0.93, 32: 0.98 };
 function gatheredShare(
   { gatheredRows }: DeviceModel["shares"],
   policy: TilePolicy,
-  { vector: least = 1, steps = [], ...access }: TileAccess,
+  { vector: least = 1, steps = [], ...access }: OperandAccess,
 ): number {
   const { matrix } = policy;
   if (matrix === undefined) return 1;
@@ -115,7 +118,7 @@ const FLUSHED_RESULTS = 64;
 
 /** Parts in which a policy sums so many steps of a tile; of a last one that is multiplied in part the whole one counts. */
 function sumParts(policy: TilePolicy, { matrix, b }: Product, steps: number) {
-  const row = b.tapRing?.row?.steps;
+  const row = tapRingOf(b)?.row?.steps;
   return unitSchedule(policy, matrix?.chain, { steps: Math.ceil(steps), row }).parts;
 }
 
@@ -144,8 +147,8 @@ export function residentTiles(device: DeviceModel, policy: TilePolicy, { a, b }:
 /** How a side of a tile lies. */
 function tileSide(
   policy: TilePolicy,
-  { packing, packedAlong, vector = 1, steps = [], ...access }: TileAccess,
-): TileAccess {
+  { packing, packedAlong, vector = 1, steps = [], ...access }: OperandAccess,
+): OperandAccess {
   if (packing?.(policy) !== undefined) {
     return { along: packedAlong?.(policy) ?? "place", vector: policyVector(policy, 4, []) };
   }

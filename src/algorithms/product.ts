@@ -1,5 +1,5 @@
 import { type ElementChoice, elementsOf } from "../elements/elements.ts";
-import type { TileLoader } from "../kernels/loader.ts";
+import type { TileAccess } from "../kernels/loader.ts";
 import { multipliedSteps } from "../kernels/main_loop.ts";
 import { allowsUnits, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import {
@@ -44,8 +44,8 @@ export interface Product {
       readonly split?: boolean;
     }
     | undefined;
-  readonly a: TileAccess;
-  readonly b: TileAccess;
+  readonly a: OperandAccess;
+  readonly b: OperandAccess;
 }
 
 /** Steps of a product that is so deep, by the policy, where all of its rows are. */
@@ -93,11 +93,9 @@ export function productUnit(
 }
 
 /** What of a tile's loads decides whether and how well a policy runs. */
-export type TileAccess =
-  & Pick<TileLoader, "along">
-  & Partial<
-    Pick<TileLoader, "vector" | "vectorAlong" | "value" | "runs" | "tapRow" | "tapRing" | "pitch">
-  >
+export type OperandAccess =
+  & Pick<TileAccess, "along">
+  & Partial<TileAccess>
   & {
     /** Whether each step finds anew where it lies. */
     readonly gathered?: boolean;
@@ -106,5 +104,5 @@ export type TileAccess =
     /** What packing the operand for a policy costs, in multiply-adds; undefined where it is read as it is. */
     packing?(policy: TilePolicy): number | undefined;
     /** Along which side it lies when it is packed; along its places where absent. */
-    packedAlong?(policy: TilePolicy): TileLoader["along"];
+    packedAlong?(policy: TilePolicy): TileAccess["along"];
   };

@@ -1,4 +1,4 @@
-import { policyVector, tapReach, vectorSide } from "../kernels/loader.ts";
+import { policyVector, tapReach, tapRingOf, tapRowOf, vectorSide } from "../kernels/loader.ts";
 import { mainLoopBytes } from "../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import {
@@ -25,7 +25,7 @@ import { suggestion } from "../problem/closest.ts";
 import { deviceOf } from "./device/h200.ts";
 import { weighsPolicy } from "./device/model.ts";
 import type { DeviceLimits } from "./plan.ts";
-import type { Product, TileAccess } from "./product.ts";
+import type { OperandAccess, Product } from "./product.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
 
@@ -33,21 +33,22 @@ import type { PlanRequest } from "./request.ts";
 export function policyFits(
   policy: TilePolicy,
   limits: DeviceLimits,
-  rows: TileAccess,
-  columns: TileAccess,
+  rows: OperandAccess,
+  columns: OperandAccess,
   variant?: MainLoopVariant,
 ): boolean {
   // Without vectors loads are of one element each, and tiles lie otherwise.
   const { vectorLoads } = fullVariant(variant);
-  const loaded = (access: TileAccess) => vectorLoads ? access : { ...access, vector: 1 as const };
+  const loaded = (access: OperandAccess) =>
+    vectorLoads ? access : { ...access, vector: 1 as const };
   const [a, b] = [loaded(rows), loaded(columns)];
   // Whether loads are of four halves or of eight is their loaders' to say, and with it how tiles lie, but of operands that say what they
   // step over. Of rows of taps B takes whole vectors alone.
-  const wide = ({ vector = 1, ...access }: TileAccess, steps: readonly number[] = []) => ({
+  const wide = ({ vector = 1, ...access }: OperandAccess, steps: readonly number[] = []) => ({
     ...access,
     vector: vector === 8 ? vector : policyVector(policy, vector, steps),
   });
-  const taps = b.tapRow !== undefined || b.tapRing !== undefined;
+  const taps = b.sharedTaps !== undefined;
   const known = taps || a.steps !== undefined && b.steps !== undefined;
   const bytes = known
     ? mainLoopBytes(policy, wide(a, a.steps), wide(b, taps ? [] : b.steps), variant)
@@ -66,7 +67,8 @@ export function policyFits(
 const RING_REGISTERS = 144;
 
 /** Whether a thread's registers hold what a ring's taps keep. */
-function keepsRing({ matrix, depth }: TilePolicy, { b: { tapRing } }: Product): boolean {
+function keepsRing({ matrix, depth }: TilePolicy, { b }: Product): boolean {
+  const tapRing = tapRingOf(b);
   if (matrix === undefined || tapRing === undefined) return true;
   const { unit, lanes, matrices: [rows, columns] } = matrix;
   const sums = rows * columns * unit.m * unit.n / lanes;
@@ -84,7 +86,7 @@ export function tileCandidates(
 ): Planned<readonly TilePolicy[]> {
   const { limits } = request;
   const { matrix } = product;
-  const row = product.b.tapRing?.row?.steps;
+  const row = tapRingOf(product.b)?.row?.steps;
   // Parts of sums are of whole rows, where a product has such.
   const fits = (policy: TilePolicy) =>
     policyFits(policy, limits, product.a, product.b, request.variant) &&
@@ -126,14 +128,14 @@ export function tileCandidates(
 function tapWalk({ matrix, b }: Product): TapWalk {
   const halves = matrix?.unit.component === "f16" && !matrix.split;
   const gathered = b.gathered && halves && vectorSide(b) === "depth";
-  return { row: b.tapRow?.taps, ring: b.tapRing?.taps, gathered };
+  return { row: tapRowOf(b)?.taps, ring: tapRingOf(b)?.taps, gathered };
 }
 
 /** What of a product only matrix units multiply, in a refusal of others. */
 function unitsAlone({ matrix, b }: Product): string | undefined {
   return matrix?.split
     ? "math f16x3 multiplies on"
-    : b.tapRow === undefined && b.tapRing === undefined
+    : b.sharedTaps === undefined
     ? undefined
     : "rows of taps are multiplied on";
 }
@@ -143,7 +145,8 @@ function namedPolicy(
   product: Product,
   matrices: readonly TilePolicy[],
 ): Planned<TilePolicy> {
-  const { matrix, b: { tapRow, tapRing } } = product;
+  const { matrix, b } = product;
+  const [tapRow, tapRing] = [tapRowOf(b), tapRingOf(b)];
   const policy = matrices.find((one) => one.name === name) ??
     (matrix &&
       parseMatrixPolicy(name, matrix.unit, matrix.lanes, matrix.split, tapWalk(product))) ??

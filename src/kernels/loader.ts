@@ -4,38 +4,47 @@ import type { Scalar } from "../elements/scalar.ts";
 import type { ModuleBuilder, TensorAccess, TensorSplit } from "./module.ts";
 import type { TilePolicy } from "./policy.ts";
 
-/**
- * A loader brings one operand of a product from storage into its workgroup tile. It is text: the main
- * loop decides which thread loads what and asks the loader for the code of each part.
- *
- * A tile is `depth` rows of `extent` places (rows of A or columns of B). A thread's loads have *place
- * slots* (places fixed for the whole loop) and *depth slots* (depth coordinates that move each step).
- */
-export interface TileLoader {
-  /** Elements of one load, along {@linkcode along}. Eight are halves in four words, for tiles of matrix units. */
+/** How an operand's tile is loaded: what decides which thread loads what, how the tile lies, and what that costs. */
+export interface TileAccess {
+  /** Elements of one load. Eight are halves in four words, for tiles of matrix units. */
   readonly vector: 1 | 4 | 8;
-  /** What loads give and the tile holds; f32 where absent, u32 of eight halves. */
-  readonly value?: Scalar;
+  /** What loads give and the tile holds; u32 of eight halves. */
+  readonly value: Scalar;
   /** Along which side of the tile neighbouring threads lie in memory, and a vector's elements where nothing else is said. */
   readonly along: "place" | "depth";
   /** Along which side a vector's elements lie, where that is not {@linkcode along}. */
   readonly vectorAlong?: "place" | "depth";
   /** Elements in memory from a place to the next, where that is known and places do not lie beside each other. */
   readonly pitch?: number;
-  /** Taps that a step multiplies each load with; one where absent. */
-  readonly tapRow?: TapRow;
-  /** Taps whose columns a step multiplies with what it and steps before it have loaded; columns' own where absent. */
-  readonly tapRing?: TapRing;
   /** Runs of as many values each, in which the tile's depth lies in memory; one where absent. */
   readonly runs?: number;
-  /** Declares the state of the loop, given `first_step`. */
-  readonly begin?: string;
-  /** Statements of each step before its loads. */
+  /** Taps that share what is loaded: of one step, or of several; each has its own where absent. */
+  readonly sharedTaps?: TapRow | TapRing;
+}
+
+/** State of a loader that moves with the steps, as statements. */
+export interface LoaderState {
+  /** Declares it, given `first_step`. */
+  readonly begin: string;
+  /** Of each step before its loads. */
   readonly step?: string;
-  /** Moves the state to the next step. */
-  readonly advance?: string;
-  /** Statements that say again what the state is at the begin of each row of steps, where steps go by rows. */
+  /** Moves it to the next step. */
+  readonly advance: string;
+  /** Sets it again at the begin of each row of steps, where steps go by rows. */
   readonly rowBegin?: string;
+}
+
+/**
+ * A loader brings one operand of a product from storage into its workgroup tile: an iterator, as CUTLASS calls it. It is text: the
+ * mainloop decides which thread loads what and asks the loader for the code of each part.
+ *
+ * A tile is `depth` rows of `extent` places (rows of A or columns of B). A thread's loads have *place
+ * slots* (places fixed for the whole loop) and *depth slots* (depth coordinates that move each step).
+ */
+export interface TileLoader {
+  readonly access: TileAccess;
+  /** Absent where it is the other operand's. */
+  readonly state?: LoaderState;
   /** Declares what is fixed for a place slot; `place` is the index in the whole operand, `group` is in scope. */
   place(slot: number, place: string): string;
   /** Declares what a depth slot needs this step; `row` is the depth within the tile, or within run `run` where the text knows that. */
@@ -43,26 +52,25 @@ export interface TileLoader {
   /** Declares what a place slot needs this step. */
   placeStep?(slot: number): string;
   /**
-   * Assigns the value, of so many elements as `vector` says, to `target`; zero where depth or padding lies outside, or, where loads
-   * keep their masks, whether it does not to `keep_{target}`.
+   * Assigns the value, of so many elements as `vector` says, to `target`; zero where depth or padding lies outside, or, with a
+   * predicate for each load, whether it does not to `keep_{target}`.
    */
   load(placeSlot: number, depthSlot: number, target: string): string;
   /**
-   * What of a loaded value is stored, where the mask is not part of the load: a mask at the load makes the
-   * hardware wait for it before the products that should hide it.
+   * What of a loaded value is stored, where the mask is not part of the load: a mask at the load makes the hardware wait for it
+   * before the products that should hide it. `per-load`: the mask is of the step of a load, a variable `keep_{target}` beside each
+   * of its registers.
    */
-  mask?(placeSlot: number, value: string): string;
+  readonly mask?: "per-load" | ((placeSlot: number, value: string) => string);
   /**
-   * Whether what stays fixed for its places takes so many registers that a rotated loop leaves fewer workgroups to a multiprocessor:
-   * backward-filter of windows in nchw has 8 warps for 12 on an H200, and up to 20 % less speed.
+   * Whether what stays fixed for its places takes so many registers that software pipelining leaves fewer workgroups to a
+   * multiprocessor: backward-filter of windows in nchw has 8 warps for 12 on an H200, and up to 20 % less speed.
    */
   readonly highRegisterPressure?: boolean;
-  /** Whether the mask is of the step of a load, and so a variable `keep_{target}` beside each of its registers, in place of `mask`. */
-  readonly keeps?: boolean;
 }
 
 /** State of a loop that counts its steps, `{operand}_step`. */
-export function stepState(operand: "a" | "b"): Required<Pick<TileLoader, "begin" | "advance">> {
+export function stepState(operand: "a" | "b"): LoaderState {
   return {
     begin: `  var ${operand}_step = first_step;`,
     advance: `      ${operand}_step += 1u;`,
@@ -70,7 +78,7 @@ export function stepState(operand: "a" | "b"): Required<Pick<TileLoader, "begin"
 }
 
 /** State of a loop that counts its depth, `{operand}_deep`. */
-export function deepState(operand: "a" | "b", tileDepth: number): ReturnType<typeof stepState> {
+export function deepState(operand: "a" | "b", tileDepth: number): LoaderState {
   return {
     begin: `  var ${operand}_deep = first_step * ${tileDepth}u;`,
     advance: `      ${operand}_deep += ${tileDepth}u;`,
@@ -81,14 +89,19 @@ export function deepState(operand: "a" | "b", tileDepth: number): ReturnType<typ
  * Taps along the last axis that a step multiplies what it has loaded with, places apart: the tile then holds the places of all of
  * them, and of the step's depth the share of one.
  */
-export interface TapRow {
+export interface TapRow extends Taps {
+  readonly kind: "row";
+}
+
+/** Taps along an axis, and places from one to the next. */
+export interface Taps {
   readonly taps: number;
-  /** Places from one tap to the next. */
   readonly dilation: number;
 }
 
 /** Taps that meet what steps before have loaded, steps apart. */
-export interface TapRing extends TapRow {
+export interface TapRing extends Taps {
+  readonly kind: "ring";
   /**
    * Where rows of steps follow each other and each multiplies its own taps alone: steps of a row, and those before its first tap's
    * place lies in it. Taps beyond a row's ends are left out. Absent where what is loaded between rows is zero.
@@ -120,18 +133,30 @@ export function shareInRow(ring: TapRing): number {
 }
 
 /** Steps or places from the first of a row of taps to the last. */
-export function tapReach({ taps, dilation }: TapRow): number {
+export function tapReach({ taps, dilation }: Taps): number {
   return (taps - 1) * dilation;
 }
 
 /** Places and depth of the tile that a loader fills, for so many places and so deep a step. */
 export function loadedTile(
-  { tapRow = { taps: 1, dilation: 1 }, tapRing }: Pick<TileLoader, "tapRow" | "tapRing">,
+  { sharedTaps }: Pick<TileAccess, "sharedTaps">,
   extent: number,
   depth: number,
 ): [extent: number, depth: number] {
-  if (tapRing !== undefined) return [extent / tapRing.taps, depth];
-  return [extent + tapReach(tapRow), depth / tapRow.taps];
+  if (sharedTaps === undefined) return [extent, depth];
+  return sharedTaps.kind === "ring"
+    ? [extent / sharedTaps.taps, depth]
+    : [extent + tapReach(sharedTaps), depth / sharedTaps.taps];
+}
+
+/** The taps of a step that share its loads, where there are such. */
+export function tapRowOf({ sharedTaps }: Pick<TileAccess, "sharedTaps">): TapRow | undefined {
+  return sharedTaps?.kind === "row" ? sharedTaps : undefined;
+}
+
+/** The taps that share loads of several steps, where there are such. */
+export function tapRingOf({ sharedTaps }: Pick<TileAccess, "sharedTaps">): TapRing | undefined {
+  return sharedTaps?.kind === "ring" ? sharedTaps : undefined;
 }
 
 /** Elements of a load for a policy: eight halves for matrix units where all that it steps over is of whole eights. */
@@ -139,7 +164,7 @@ export function policyVector(
   { matrix }: Pick<TilePolicy, "matrix">,
   vector: 1 | 4,
   steps: readonly number[],
-): TileLoader["vector"] {
+): TileAccess["vector"] {
   const halves = matrix?.unit.component === "f16" && vector === 4;
   return halves && steps.every((elements) => elements % 8 === 0) ? 8 : vector;
 }
@@ -148,7 +173,7 @@ export function policyVector(
 export function loadedTensor(
   module: ModuleBuilder,
   name: string,
-  vector: TileLoader["vector"],
+  vector: TileAccess["vector"],
   split: TensorSplit,
   { storage, tile }: Pick<Elements, "storage" | "tile">,
   kind: "read" | "ordered" = "read",
@@ -179,14 +204,14 @@ export interface LoadSchedule {
 
 /** Which side of a tile the elements of a loader's vector lie along. */
 export function vectorSide(
-  { along, vectorAlong }: Pick<TileLoader, "along" | "vectorAlong">,
+  { along, vectorAlong }: Pick<TileAccess, "along" | "vectorAlong">,
 ): "place" | "depth" {
   return vectorAlong ?? along;
 }
 
 /** Vectors of a tile: along the side on which neighbouring threads lie, and along the other. */
 function tileVectors(
-  loader: Pick<TileLoader, "along" | "vector" | "vectorAlong">,
+  loader: Pick<TileAccess, "along" | "vector" | "vectorAlong">,
   extent: number,
   depth: number,
 ): [number, number] {
@@ -206,7 +231,7 @@ const LINE_BYTES = 128;
  * Whole lines lie between them where nothing is said.
  */
 export function sharesLines(
-  { along, vector, pitch }: Pick<TileLoader, "along" | "vector" | "pitch">,
+  { along, vector, pitch }: Pick<TileAccess, "along" | "vector" | "pitch">,
 ): boolean {
   return along === "depth" && pitch !== undefined &&
     2 * pitch * VECTOR_BYTES / vector <= LINE_BYTES;
@@ -241,7 +266,7 @@ function turned(index: string, columns: number): string {
 }
 
 /** What of a loader decides how its tile is dealt out. */
-type DealtLoader = Pick<TileLoader, "along" | "vector" | "vectorAlong" | "runs">;
+type DealtLoader = Pick<TileAccess, "along" | "vector" | "vectorAlong" | "runs">;
 
 /** Whether whole rows of the tile, or of each of its runs, go to the threads, so that they share their index arithmetic. */
 export function dealsRows(
@@ -273,7 +298,7 @@ function dealsRuns(
 
 /**
  * Deals the tile out to the threads so that neighbours read neighbours in memory. Where they do not divide it
- * evenly, the last load of some lies outside, and is guarded, or is their first one `again`, which they store again.
+ * evenly, the last load of some lies outside, and is guarded, or duplicates their first one, which they store again.
  *
  * @param banked Whether a row's vectors are of 16 bytes, and rows 16 bytes apart: neighbours then take rows of different banks.
  * @throws {Error} if the tile has no whole number of vectors: a policy that no kernel can use.
@@ -283,11 +308,14 @@ export function scheduleLoads(
   extent: number,
   depth: number,
   threads: number,
-  { banked = false, again = false }: { readonly banked?: boolean; readonly again?: boolean } = {},
+  { banked = false, duplicateLoad = false }: {
+    readonly banked?: boolean;
+    readonly duplicateLoad?: boolean;
+  } = {},
 ): LoadSchedule {
   if (dealsRuns({ runs, ...loader }, extent, depth, threads)) {
     const deep = depth / runs;
-    const one = scheduleLoads(loader, extent, deep, threads, { banked, again });
+    const one = scheduleLoads(loader, extent, deep, threads, { banked, duplicateLoad });
     const all = range(runs);
     return {
       places: one.places,
@@ -315,7 +343,7 @@ export function scheduleLoads(
   const whole = (out: number) =>
     rows ? (out + 1) * step <= outer : (out + 1) * threads <= inner * outer;
   // Of a slot that some threads have no load of, whether they have a first one.
-  const repeats = (out: number) => again && !whole(out) && whole(0);
+  const repeats = (out: number) => duplicateLoad && !whole(out) && whole(0);
   // A thread's index among all vectors.
   const own = (slot: number) => {
     const index = `t + ${slot * threads}u`;

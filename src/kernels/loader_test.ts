@@ -1,7 +1,7 @@
 import assert from "#assert";
-import { bankedIndex, bankedRow, scheduleLoads, type TileLoader, vectorSide } from "./loader.ts";
+import { bankedIndex, bankedRow, scheduleLoads, type TileAccess, vectorSide } from "./loader.ts";
 
-type Access = Pick<TileLoader, "along" | "vector" | "vectorAlong" | "runs">;
+type Access = Pick<TileAccess, "along" | "vector" | "vectorAlong" | "runs">;
 
 /** WGSL over a thread's index, whose whole numbers divide as BigInt's do. */
 function at(expression: string, t: number): number {
@@ -16,7 +16,7 @@ function begins(
   extent: number,
   depth: number,
   threads: number,
-  order: { readonly banked?: boolean; readonly again?: boolean } = {},
+  order: { readonly banked?: boolean; readonly duplicateLoad?: boolean } = {},
 ): (readonly [place: number, depth: number] | undefined)[][] {
   const { places, depths, loads } = scheduleLoads(access, extent, depth, threads, order);
   return loads.map(({ placeSlot, depthSlot, guard }) =>
@@ -72,12 +72,17 @@ Deno.test("scheduleLoads() covers every element of the tile, each by one thread"
   ] as const;
   for (const access of ACCESSES) {
     for (const [extent, depth, threads] of tiles) {
-      for (const order of [{}, { banked: true }, { again: true }, { banked: true, again: true }]) {
+      for (
+        const order of [{}, { banked: true }, { duplicateLoad: true }, {
+          banked: true,
+          duplicateLoad: true,
+        }]
+      ) {
         const begun = begins(access, extent, depth, threads, order);
         const seen = touched(access, begun);
         const what = JSON.stringify([access, extent, depth, threads, order]);
         const loads = begun.flat().filter((one) => one !== undefined).length;
-        if (!order.again) assert.equal(loads * access.vector, extent * depth, what);
+        if (!order.duplicateLoad) assert.equal(loads * access.vector, extent * depth, what);
         assert.equal(seen.size, extent * depth, what);
         assert.ok([...seen.values()].every((threads) => threads.size === 1), what);
       }
@@ -151,9 +156,9 @@ Deno.test("scheduleLoads() guards nothing where the threads divide the tile, or 
     assert.equal(guards(access, 64, 16, 128), 0);
     const odd = { ...access, vector: 1 as const };
     assert.ok(guards(odd, 130, 14, 128) > 0);
-    assert.equal(guards(odd, 130, 14, 128, { again: true }), 0);
+    assert.equal(guards(odd, 130, 14, 128, { duplicateLoad: true }), 0);
     // Of less than all threads take none has a first one.
-    assert.ok(guards(odd, 4, 8, 128, { again: true }) > 0);
+    assert.ok(guards(odd, 4, 8, 128, { duplicateLoad: true }) > 0);
   }
 });
 

@@ -1,6 +1,6 @@
 import type { Accumulation } from "../elements/elements.ts";
 import { scalarFeature, sumScalar } from "../elements/scalar.ts";
-import type { TileLoader } from "./loader.ts";
+import { tapRingOf, type TileAccess, type TileLoader } from "./loader.ts";
 import {
   F16_CHAIN,
   fragments,
@@ -103,8 +103,8 @@ export function threadBody(
     fragments(policy.threadColumns),
   ];
   const tiles = [
-    workgroupTile("a", policy.rows, policy.depth, a, variant),
-    workgroupTile("b", policy.columns, policy.depth, b, variant),
+    workgroupTile("a", policy.rows, policy.depth, a.access, variant),
+    workgroupTile("b", policy.columns, policy.depth, b.access, variant),
   ] as const;
   return {
     trait: "",
@@ -155,7 +155,8 @@ export function matrixBody(
   variant: FullMainLoopVariant,
 ): LoopBody {
   const { unit, matrices } = policy.matrix;
-  const memory = matrixMemory(policy, [a, b], variant, parts !== undefined && rounds === undefined);
+  const moved = parts !== undefined && rounds === undefined;
+  const memory = matrixMemory(policy, [a.access, b.access], variant, moved);
   return {
     trait: parts === undefined
       ? ""
@@ -211,8 +212,8 @@ export function mainLoopWorkgroups(
 
 /** What of a loader decides what its tile takes; a vector of one where none is said. */
 type LoaderSides =
-  & Pick<TileLoader, "along" | "vectorAlong" | "value">
-  & Partial<Pick<TileLoader, "vector" | "tapRow" | "tapRing">>;
+  & Pick<TileAccess, "along">
+  & Partial<Pick<TileAccess, "vectorAlong" | "value" | "vector" | "sharedTaps">>;
 
 /**
  * Bytes of workgroup memory of the main loop with these loaders.
@@ -308,20 +309,20 @@ export function mainLoopKernel(
   const variant = fullVariant(options.variant);
   const staged = stagedAlong(cut, output.side);
   const { room = 0 } = options;
-  const policy = mainLoopBytes(staged, a, b, variant) <= room ? staged : cut;
+  const policy = mainLoopBytes(staged, a.access, b.access, variant) <= room ? staged : cut;
   const threads = policyThreads(policy);
   const steps = Math.ceil(shape.depth / policy.depth);
   const last = peeledDepth(shape, policy, mode, variant);
   const { accumulation = "f32", order = "rows", chain, threadChain, skip, partials } = options;
   const { splits } = shape;
-  const row = b.tapRing?.row?.steps;
+  const row = tapRingOf(b.access)?.row?.steps;
   const streamed = shape.split !== undefined;
   const schedule = unitSchedule(policy, chain, { steps, splits, streamed, row });
   const { parts, longest } = schedule;
   const rounds = mode === "constant" && !shape.uneven && last === undefined
     ? schedule.rounds
     : undefined;
-  if (!isMatrixPolicy(policy) && (a.tapRow ?? b.tapRow ?? b.tapRing) !== undefined) {
+  if (!isMatrixPolicy(policy) && (a.access.sharedTaps ?? b.access.sharedTaps) !== undefined) {
     throw new Error(`Cannot multiply rows of taps by threads: ${policy.name} has no matrix units`);
   }
   if (row !== undefined && rounds !== row) {
@@ -367,7 +368,7 @@ export function mainLoopKernel(
   return sizedKernel(module, name, wgsl, {
     workgroups: count,
     threads,
-    bytes: mainLoopBytes(policy, a, b, variant, parts !== undefined && rounds === undefined),
+    bytes: mainLoopBytes(policy, a.access, b.access, variant, parts && rounds === undefined),
     iterations: loopIterations(longest, stepIterations(policy, options.variant)) +
       output.iterations * policy.threadRows * policy.threadColumns,
     features: [

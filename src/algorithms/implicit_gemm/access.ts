@@ -1,6 +1,11 @@
 import { elementsOf } from "../../elements/elements.ts";
 import type { Scalar } from "../../elements/scalar.ts";
-import { loadedTensor, policyVector, type TileLoader } from "../../kernels/loader.ts";
+import {
+  loadedTensor,
+  policyVector,
+  type TileAccess,
+  type TileLoader,
+} from "../../kernels/loader.ts";
 import { filterLoader, type FilterShape } from "../../kernels/loaders/filter.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { ModuleBuilder, TensorAccess, TensorSplit } from "../../kernels/module.ts";
@@ -10,11 +15,11 @@ import type { ResultPlaces } from "../../kernels/reduce.ts";
 import type { UnevenRows } from "../../kernels/tile_scheduler.ts";
 import type { ConvTensor } from "../../problem/conv_problem.ts";
 import type { Layout } from "../../tensor/layout.ts";
-import type { TileAccess } from "../product.ts";
+import type { OperandAccess } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
 
 /** How an operand lies in memory. */
-export type Access = TileAccess & { readonly value: Scalar; readonly vector: 1 | 4 };
+export type Access = OperandAccess & { readonly value: Scalar; readonly vector: 1 | 4 };
 
 /** Elements of a policy's loads of an operand. */
 export function accessVector(policy: TilePolicy, { vector, steps = [] }: Access): 1 | 4 | 8 {
@@ -86,7 +91,7 @@ interface FilterReach {
     tensor: TensorAccess,
     shape: PackShape,
     policy: TilePolicy,
-    vector: TileLoader["vector"],
+    vector: TileAccess["vector"],
   ): TileLoader;
   /** Of a filter as it lies; undefined where it is read packed only. */
   readonly lying:

@@ -1,3 +1,4 @@
+import { tapRingOf } from "../../kernels/loader.ts";
 import { elementsOf, elementsTrait } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { type ModuleBuilder, moduleBuilder, type SizeMode } from "../../kernels/module.ts";
@@ -94,14 +95,14 @@ function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
       cutting.cut,
       uncut.steps(policy),
       uncut.matrix?.chain,
-      operands.b.tapRing?.row?.steps,
+      tapRingOf(operands.b)?.row?.steps,
     ),
     notes: [
       (operands.classes === undefined
         ? `a product of ${rows} x ${columns} x ${depth}`
         : `stride classes: ${operands.classes}, ${columns} columns`) +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
-      ...[operands.b.tapRow ?? operands.b.tapRing].flatMap((row) =>
+      ...[operands.b.sharedTaps].flatMap((row) =>
         row === undefined ? [] : [`places are loaded once for each row of ${row.taps} taps`]
       ),
       ...(written?.note === undefined ? [] : [written.note]),

@@ -3,13 +3,7 @@ import { loadedTensor } from "../../kernels/loader.ts";
 import { placesLoader, shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
 import { ringGradientLoader, ringInputLoader } from "../../kernels/loaders/correlation_ring.ts";
 import { rowTrait } from "../../kernels/loaders/gather.ts";
-import {
-  joinsRows,
-  ringColumns,
-  ringSteps,
-  rowBox,
-  tapRingOf,
-} from "../../kernels/loaders/rings.ts";
+import { joinsRows, ringColumns, ringOf, ringSteps, rowBox } from "../../kernels/loaders/rings.ts";
 import { runsAlone } from "../../kernels/loop/dealt_loader.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { policyThreads } from "../../kernels/policy.ts";
@@ -65,7 +59,7 @@ function ringOperands(request: PlanRequest, placed: Operands): Operands[] {
     return {
       ...placed,
       columns: ringColumns(columns, elementCount(problem.filterSize.slice(0, -1))),
-      b: { ...placed.b, tapRing: tapRingOf(last, joined) },
+      b: { ...placed.b, sharedTaps: ringOf(last, joined) },
       depth: ({ depth }) => ringSteps(depthOf(depth)) * depth,
       loaders(module, policy, split) {
         const [a, b] = [accessVector(policy, placed.a), accessVector(policy, placed.b)];

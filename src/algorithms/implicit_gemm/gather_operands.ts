@@ -48,7 +48,7 @@ export function gatherOperands(
   results: Layout,
 ): readonly [Operands, ...Operands[]] {
   const [first, ...others] = gathered(request, results, undefined);
-  const row = tapRow(request, results);
+  const row = walkedTaps(request, results);
   return [first, ...others, ...(row === undefined ? [] : gathered(request, results, row))];
 }
 
@@ -59,7 +59,7 @@ const MOST_ROW_TAPS = 7;
  * The rows of taps by which matrix units may walk: of f16 and int8 images whose channels are whole vectors of 16 bytes, and whose results
  * leave as whole vectors of channels. Undefined where they may not.
  */
-function tapRow(request: PlanRequest, results: Layout): WalkedRow | undefined {
+function walkedTaps(request: PlanRequest, results: Layout): WalkedRow | undefined {
   const { problem, layout } = request;
   const unit = productUnit(request);
   if (unit === undefined || unit.split) return undefined;
@@ -113,7 +113,7 @@ function gathered(
       vector: four(channels),
       steps: [channels],
       pitch: sourceStrides.at(-1)! * (forward ? problem.stride.at(-1)! : 1),
-      ...(row && { tapRow: { taps: row.taps, dilation: row.dilation } }),
+      ...(row && { sharedTaps: { kind: "row", taps: row.taps, dilation: row.dilation } }),
     }
     : { ...access, along: "place", vector: batchInner ? four(batch) : 1, steps: [batch] };
   const axes = gatheredAxes(request);

@@ -1,3 +1,4 @@
+import { tapRingOf } from "../../kernels/loader.ts";
 import { elementsOf } from "../../elements/elements.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { packedElements } from "../../kernels/pack.ts";
@@ -130,7 +131,7 @@ function waysOf(asked: PlanRequest, tapRows: boolean): readonly [Way, ...Way[]] 
   const all = (rewritten && last.length > 0 ? last : [...lying, ...last]).flatMap((written) =>
     operandsOf(written?.request ?? asked, asked.layout).map((operands) => ({ operands, written }))
   ) as [Way, ...Way[]];
-  const walked = tapRows ? preferred(all, ({ b }) => (b.tapRow ?? b.tapRing) !== undefined) : all;
+  const walked = tapRows ? preferred(all, ({ b }) => b.sharedTaps !== undefined) : all;
   return packedFilter
     ? preferred(walked, ({ pack }) => pack(TILE_POLICIES[0]!) !== undefined)
     : walked;
@@ -212,7 +213,7 @@ function productOf(request: PlanRequest, operands: Operands, written: number): P
         (pack === undefined ? 0 : operandBytes(request) * packedElements(pack));
     },
     // Partial sums of single tiles know no order of columns but their own.
-    streams: streamsOf(request) && operands.b.tapRing === undefined,
+    streams: streamsOf(request) && tapRingOf(operands.b) === undefined,
     matrix: productUnit(request, addsUp(operands.result, operands.rows, request.variant)),
     a: operands.a,
     b: operands.b,

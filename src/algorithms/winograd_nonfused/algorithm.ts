@@ -212,9 +212,9 @@ function productPass(
     `winograd2d_nonfused_${problem.op.replace("-", "_")}_f32_${
       halves ? "f16x3_" : ""
     }${tile.trait}`,
-    `${request.layout}_${a.along}_${b.along}${splits > 1 ? "_split" : ""}${epilogueTrait(steps)}${
-      buffers.splitTrait(first, second, target)
-    }`,
+    `${request.layout}_${a.access.along}_${b.access.along}${splits > 1 ? "_split" : ""}${
+      epilogueTrait(steps)
+    }${buffers.splitTrait(first, second, target)}`,
     module,
     shape,
     policy,

@@ -1,6 +1,6 @@
 import { product, range } from "../lists.ts";
 import { type Axis, axisDigits, digitsText, reachesOutside } from "../axes.ts";
-import { stepState, type TileLoader } from "../loader.ts";
+import { stepState, type TileAccess, type TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 
 /**
@@ -53,7 +53,7 @@ export interface PlacesShape {
   readonly channelStride: number;
   readonly batchStride: number;
   readonly placeStride: number;
-  readonly vector: TileLoader["vector"];
+  readonly vector: TileAccess["vector"];
   readonly along: "place" | "depth";
 }
 
@@ -77,10 +77,8 @@ export function placesLoader(
   const deep = along === "depth";
   const group = size("group", shape.channels * shape.channelStride);
   return {
-    vector,
-    value: tensor.value,
-    along,
-    ...stepState(operand),
+    access: { vector, value: tensor.value, along },
+    state: stepState(operand),
     place(slot, row) {
       const channel = far("channel_stride", row, shape.channelStride, !deep);
       return `  let ${operand}_base${slot} = group * ${group} + ${channel};`;
@@ -107,7 +105,7 @@ export interface ShiftedInputShape {
   readonly batchStride: number;
   /** Columns count channels fastest (krsc) instead of taps. */
   readonly channelsInner: boolean;
-  readonly vector: TileLoader["vector"];
+  readonly vector: TileAccess["vector"];
   readonly along: "place" | "depth";
 }
 
@@ -131,12 +129,10 @@ export function shiftedInputLoader(
   const step = axes.map((axis, d) => size(`step${d}`, axis.sourceStride / vector));
   const steps = (at: string) => all.map((d) => `${at}_${d} * ${step[d]}`).join(" + ");
   return {
-    vector,
-    value: input.value,
-    along,
+    access: { vector, value: input.value, along },
     // Of each of a thread's places where it begins and its shift along each axis: in `tall` 219 registers for 168.
     highRegisterPressure: vector === 1 && along === "depth" && !depth.batchInner,
-    ...stepState("b"),
+    state: stepState("b"),
     place(slot, column) {
       const [channel, tap] = shape.channelsInner
         ? [`b_column${slot} % ${channels}`, `b_column${slot} / ${channels}`]

@@ -1,8 +1,8 @@
 import { lines, product, range } from "../lists.ts";
 import { axisDigits, digitsText, reachesOutside } from "../axes.ts";
-import { tapReach, type TileLoader } from "../loader.ts";
+import { type LoaderState, tapReach, type TileAccess, type TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
-import { boxes, type RingColumns, type RingDepth, rowsOf, rowSteps, tapRingOf } from "./rings.ts";
+import { boxes, type RingColumns, type RingDepth, ringOf, rowsOf, rowSteps } from "./rings.ts";
 
 /** Strides of a tensor with its channels innermost, in elements. */
 export interface RingTensor {
@@ -11,13 +11,13 @@ export interface RingTensor {
   readonly batchStride: number;
   /** From a place of an axis to the next. */
   readonly strides: readonly number[];
-  readonly vector: TileLoader["vector"];
+  readonly vector: TileAccess["vector"];
 }
 
 /** What both operands' text is made of: names of the rows, then what is declared and asked of a slot. */
 interface RingText {
   readonly rows: readonly string[];
-  readonly walk: Pick<TileLoader, "begin" | "advance" | "rowBegin">;
+  readonly walk: LoaderState;
   /** WGSL of the row and the image of the box that a slot is of. */
   high(slot: number): string;
   image(slot: number): string;
@@ -116,10 +116,10 @@ function ringText(
  */
 function keptLoads(
   load: (placeSlot: number, depthSlot: number) => { value: string; conditions: readonly string[] },
-): Pick<TileLoader, "load" | "keeps"> {
+): Pick<TileLoader, "load" | "mask"> {
   const keeps = load(0, 0).conditions.length > 0;
   return {
-    keeps,
+    ...(keeps && { mask: "per-load" }),
     load(placeSlot, depthSlot, target) {
       const { value, conditions } = load(placeSlot, depthSlot);
       return lines(
@@ -149,11 +149,8 @@ export function ringGradientLoader(
     `a_x * ${step[last]}`,
   ];
   return {
-    vector,
-    value: gradient.value,
-    along: "place",
-    ...text.walk,
-    step: `      let a_step_far = ${far.join(" + ")};`,
+    access: { vector, value: gradient.value, along: "place" },
+    state: { ...text.walk, step: `      let a_step_far = ${far.join(" + ")};` },
     place: (slot, row) =>
       `  let a_base${slot} = group * ${size("group", channels)} + ${row} / ${vector}u;`,
     depth(slot, row) {
@@ -208,15 +205,14 @@ export function ringInputLoader(
     `b_at * ${step[last]}`,
   ];
   return {
-    vector,
-    value: input.value,
-    along: "place",
-    tapRing: tapRingOf(axis, joined),
-    ...text.walk,
-    step: lines(
-      `      let b_at = b_x - ${size("lead", lead)};`,
-      `      let b_step_far = ${far.join(" + ")};`,
-    ),
+    access: { vector, value: input.value, along: "place", sharedTaps: ringOf(axis, joined) },
+    state: {
+      ...text.walk,
+      step: lines(
+        `      let b_at = b_x - ${size("lead", lead)};`,
+        `      let b_step_far = ${far.join(" + ")};`,
+      ),
+    },
     place(slot, column) {
       const taps = outer.map((d) => `b_tap${slot}_${d}`);
       const digits = axisDigits(taps, outer.map((d) => size(`taps${d}`, axes[d]!.taps)));

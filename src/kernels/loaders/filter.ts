@@ -1,4 +1,4 @@
-import { stepState, type TileLoader } from "../loader.ts";
+import { stepState, type TileAccess, type TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import type { PackShape } from "../pack.ts";
 import { tapCountText } from "./taps.ts";
@@ -24,7 +24,7 @@ export interface FilterShape extends
   readonly along: "place" | "depth";
   /** Whether neighbours along that side are neighbours in memory. */
   readonly together: boolean;
-  readonly vector: TileLoader["vector"];
+  readonly vector: TileAccess["vector"];
   readonly tileDepth: number;
   /**
    * The step's tap of an axis, whose loop state `gatherLoader()` declares, but of a row's, which it has all of; absent where steps reach
@@ -60,7 +60,7 @@ export function filterLoader(
     };`;
   const load = (masked: boolean) => (p: number, k: number, target: string) =>
     `      ${target} = ${filter.load(`a_base${p} + a_far${k}`, masked ? [`a_in${k}`] : [])};`;
-  const common = { vector, value: filter.value, along, place };
+  const access = { vector, value: filter.value, along };
   if (tap !== undefined) {
     const { taps: runs, channels: deep, reversed } = shape.tapRows ??
       { taps: 1, channels: shape.tileDepth, reversed: false };
@@ -76,9 +76,13 @@ export function filterLoader(
       return { tap: `(a_tap + ${reversed ? `${runs - 1}u - ${forth}` : forth})`, channel };
     };
     return {
-      ...common,
-      ...(runs > 1 && { runs }),
-      step: `      let a_tap = ${tapCountText(module, "filter", shape.taps, tapOf)};`,
+      access: { ...access, ...(runs > 1 && { runs }) },
+      state: {
+        begin: "",
+        step: `      let a_tap = ${tapCountText(module, "filter", shape.taps, tapOf)};`,
+        advance: "",
+      },
+      place,
       depth: (slot, row, run) => {
         const { tap, channel } = within(row, run);
         return [
@@ -95,8 +99,9 @@ export function filterLoader(
   const padded = size("padded_channels", shape.paddedChannels);
   const taps = size("taps", tapCount);
   return {
-    ...common,
-    ...stepState("a"),
+    access,
+    state: stepState("a"),
+    place,
     depth: (slot, row) =>
       [
         `      let a_k${slot} = a_step * ${shape.tileDepth}u + ${row};`,
@@ -131,7 +136,7 @@ export function classFilterLoader(
     readonly depth: number;
     readonly tileDepth: number;
     readonly paddedChannels: number;
-    readonly vector?: TileLoader["vector"];
+    readonly vector?: TileAccess["vector"];
   },
 ): TileLoader {
   const loader = packedLoader(module, "a", access, packed);
@@ -140,9 +145,11 @@ export function classFilterLoader(
   const channels = size("padded_channels", packed.paddedChannels);
   return {
     ...loader,
-    begin: "",
-    step: `      let a_deep = ${taps} * ${channels} + b_block * ${packed.tileDepth}u;`,
-    advance: "",
+    state: {
+      begin: "",
+      step: `      let a_deep = ${taps} * ${channels} + b_block * ${packed.tileDepth}u;`,
+      advance: "",
+    },
     place: (slot, place) => loader.place(slot, `(${place} - class_row)`),
   };
 }

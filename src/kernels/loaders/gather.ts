@@ -1,7 +1,13 @@
 import { lines, product, range } from "../lists.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { type Axis, axisDigits, digitsText, type Direction, reachesOutside } from "../axes.ts";
-import { stepState, type TapRow, type TileLoader } from "../loader.ts";
+import {
+  type LoaderState,
+  stepState,
+  type Taps,
+  type TileAccess,
+  type TileLoader,
+} from "../loader.ts";
 import { fitsWord, tapWordText } from "./taps.ts";
 import { zeroOf } from "../../elements/scalar.ts";
 
@@ -21,7 +27,7 @@ export interface GatherShape {
   readonly batchInner: boolean;
   /** 4 where columns count four images at one place after each other, as {@linkcode ColumnOrder} does. */
   readonly interleave: 1 | 4;
-  readonly vector: TileLoader["vector"];
+  readonly vector: TileAccess["vector"];
   readonly along: "place" | "depth";
   /** Elements from a place to the next in memory, where they do not lie beside each other. */
   readonly pitch?: number | undefined;
@@ -37,7 +43,7 @@ export interface GatherShape {
 export type GatherWalk = "point" | "tap" | "linear" | WalkedRow;
 
 /** A row of results as columns count it where a step reaches into a row of taps. */
-export interface WalkedRow extends TapRow {
+export interface WalkedRow extends Taps {
   /** Columns of a row: its results, then such as are none and fall away. */
   readonly places: number;
   /** Places of the source before the first that a row's first result takes of it. */
@@ -61,7 +67,7 @@ export function walkedRow(
 }
 
 /** `row3`, `row3x2`: taps of a row and their dilation, as they stand in kernel names. */
-export function rowTrait({ taps, dilation }: TapRow): string {
+export function rowTrait({ taps, dilation }: Taps): string {
   return `row${taps}${dilation === 1 ? "" : `x${dilation}`}`;
 }
 
@@ -171,7 +177,7 @@ export function gatherLoader(
       `      let b_far${slot} = ${sum(unit(`b_c${slot}`, channelStride), ...more)};`,
     );
   const channelStep = `      let b_channel = b_block * ${deep}u;`;
-  const common = {
+  const access = {
     vector,
     value: source.value,
     along: shape.along,
@@ -182,10 +188,12 @@ export function gatherLoader(
     const outside = module.mode === "uniform" ||
       axes.some((axis) => reachesOutside(axis, direction));
     return {
-      ...common,
-      begin: "  var b_block = first_step;",
-      step: channelStep,
-      advance: "      b_block += 1u;",
+      access,
+      state: {
+        begin: "  var b_block = first_step;",
+        step: channelStep,
+        advance: "      b_block += 1u;",
+      },
       place(slot, column) {
         const at = (d: number) => `b_origin${slot}_${d}`;
         const inside = all.map((d) => `${at(d)} < ${sizes[d]}`).join(" && ");
@@ -203,8 +211,8 @@ export function gatherLoader(
   if (walk === "linear") {
     const tapsOf = (slot: number) => all.map((d) => `b_tap${slot}_${d}`);
     return {
-      ...common,
-      ...stepState("b"),
+      access,
+      state: stepState("b"),
       place,
       depth: (slot, row) =>
         lines(
@@ -237,7 +245,7 @@ export function gatherLoader(
   // places alike. Not where only the device knows the taps.
   const once = module.mode === "constant" && !classes && fitsWord(walked);
   const tapFar = once && walked.length > 0;
-  const blockState = {
+  const state: LoaderState = {
     begin: lines(
       `  var b_block = first_step % ${blocks};`,
       each.map((d) => `  var b_tap${d} = 0u;`),
@@ -264,6 +272,8 @@ export function gatherLoader(
     advance: `      b_block += 1u; if (b_block == ${blocks}) { b_block = 0u; ${
       once ? "b_bit <<= 1u; " : ""
     }${nextTap(walked.length - 1)} }`,
+  };
+  const loads = {
     depth: channelDepth(tapFar ? ["b_tap_far"] : []),
     load: load((p) => once ? `b_fixed${p}` : `offset_p${p}`),
     mask,
@@ -284,13 +294,13 @@ export function gatherLoader(
   const keptOnce = (slot: number) => `      b_keep${slot} = (b_inside${slot} & b_bit) != 0u;`;
 
   if (row !== undefined) {
-    const { places, lead, ...tapRow } = row;
+    const { places, lead, taps, dilation } = row;
     const width = size("row_places", places);
     const rows = size("rows", product(walked.map(({ places }) => places)));
     return {
-      ...common,
-      ...blockState,
-      tapRow,
+      access: { ...access, sharedTaps: { kind: "row", taps, dilation } },
+      state,
+      ...loads,
       place: (slot, column) =>
         lines(
           // A row's places before the first are the last ones of the row before, so that none lies below zero.
@@ -320,8 +330,9 @@ export function gatherLoader(
     };
   }
   return {
-    ...common,
-    ...blockState,
+    access,
+    state,
+    ...loads,
     place: (slot, column) =>
       lines(
         place(slot, column),

@@ -48,11 +48,13 @@ export function windowLoader(
   const masked = module.mode === "uniform" || depth % tileDepth !== 0;
   const dilated = module.mode === "uniform" || dilation !== 1;
   return {
-    vector,
-    value: windows.value,
-    along: "depth",
-    ...(interleave === 4 ? { vectorAlong: "place" as const } : {}),
-    ...deepState("b", tileDepth),
+    access: {
+      vector,
+      value: windows.value,
+      along: "depth",
+      ...(interleave === 4 ? { vectorAlong: "place" } : {}),
+    },
+    state: deepState("b", tileDepth),
     place: (slot, column) =>
       lines(
         columnText(module, slot, column, shape),
@@ -166,10 +168,12 @@ export function windowGatherLoader(
     };`;
   };
   const common = {
-    vector,
-    value: input.value,
-    along,
-    ...(interleave === 4 && along === "depth" ? { vectorAlong: "place" as const } : {}),
+    access: {
+      vector,
+      value: input.value,
+      along,
+      ...(interleave === 4 && along === "depth" ? { vectorAlong: "place" as const } : {}),
+    },
     place: (slot: number, column: string) =>
       lines(
         columnText(module, slot, column, shape),
@@ -197,17 +201,19 @@ export function windowGatherLoader(
     };
     return {
       ...common,
-      begin: lines(
-        `  var b_block = first_step % ${blocks};`,
-        all.map((d) => `  var b_tap${d} = 0u;`),
-        "  {",
-        `    let rest = first_step / ${blocks};`,
-        tapsOf("first", "rest", "    "),
-        all.map((d) => `    b_tap${d} = first${d};`),
-        "  }",
-      ),
-      step: `      let b_channel = b_block * ${tileDepth}u;`,
-      advance: `      b_block += 1u; if (b_block == ${blocks}) { b_block = 0u; ${next(last)} }`,
+      state: {
+        begin: lines(
+          `  var b_block = first_step % ${blocks};`,
+          all.map((d) => `  var b_tap${d} = 0u;`),
+          "  {",
+          `    let rest = first_step / ${blocks};`,
+          tapsOf("first", "rest", "    "),
+          all.map((d) => `    b_tap${d} = first${d};`),
+          "  }",
+        ),
+        step: `      let b_channel = b_block * ${tileDepth}u;`,
+        advance: `      b_block += 1u; if (b_block == ${blocks}) { b_block = 0u; ${next(last)} }`,
+      },
       depth: (slot, row) => lines(`      let b_c${slot} = b_channel + ${row};`, channelFar(slot)),
       placeStep: (slot) => reach(slot, (d) => `b_tap${d}`, `_p${slot}`),
       load: (p, k, target) => assign(target, `_p${p}`, k, []),
@@ -215,7 +221,7 @@ export function windowGatherLoader(
   }
   return {
     ...common,
-    ...stepState("b"),
+    state: stepState("b"),
     depth: (slot, row) =>
       lines(
         `      let b_k${slot} = b_step * ${tileDepth}u + ${row};`,

@@ -1,4 +1,4 @@
-import { bankedIndex, deepState, type TileLoader } from "../loader.ts";
+import { bankedIndex, deepState, type TileAccess, type TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 
 /** One operand of a matrix product as it lies in memory, row-major, batches one after the other. */
@@ -8,7 +8,7 @@ export interface MatrixShape {
   readonly depth: number;
   /** Which side is contiguous. */
   readonly along: "place" | "depth";
-  readonly vector: TileLoader["vector"];
+  readonly vector: TileAccess["vector"];
   /** Elements from one batch to the next; 0 for a matrix that all batches share. */
   readonly batchStride: number;
   readonly tileDepth: number;
@@ -25,7 +25,7 @@ export function matrixVector(
 }
 
 /** WGSL of an index in vectors. */
-function inVectors(index: string, vector: TileLoader["vector"]): string {
+function inVectors(index: string, vector: TileAccess["vector"]): string {
   return vector === 1 ? index : `${index} / ${vector}u`;
 }
 
@@ -44,11 +44,13 @@ export function matrixLoader(
   const far = (index: string, side: "place" | "depth") =>
     along === side ? inVectors(index, vector) : `${index} * ${leading}`;
   return {
-    vector,
-    value: matrix.value,
-    along,
-    ...(module.mode === "constant" && along === "depth" ? { pitch: shape.depth } : {}),
-    ...deepState(operand, tileDepth),
+    access: {
+      vector,
+      value: matrix.value,
+      along,
+      ...(module.mode === "constant" && along === "depth" ? { pitch: shape.depth } : {}),
+    },
+    state: deepState(operand, tileDepth),
     place: (slot, place) =>
       `  let ${operand}_base${slot} = group * ${batch} + ${far(place, "place")};`,
     depth: (slot, row) =>
@@ -80,7 +82,7 @@ export function packedLoader(
     readonly places: number;
     readonly depth: number;
     readonly tileDepth: number;
-    readonly vector?: TileLoader["vector"];
+    readonly vector?: TileAccess["vector"];
     readonly inPanels?: boolean;
   },
 ): TileLoader {
@@ -89,10 +91,8 @@ export function packedLoader(
   const panel = (place: string) =>
     `(${bankedIndex(place, tileDepth / 4)}) * ${tileDepth / vector}u`;
   return {
-    vector,
-    value: packed.value,
-    along: inPanels ? "depth" : "place",
-    ...deepState(operand, tileDepth),
+    access: { vector, value: packed.value, along: inPanels ? "depth" : "place" },
+    state: deepState(operand, tileDepth),
     place: (slot, place) =>
       `  let ${operand}_base${slot} = group * ${groupVectors} + ${
         inPanels ? panel(place) : inVectors(place, vector)

@@ -50,8 +50,8 @@ export function rowSteps({ axes, joined }: RingDepth): { width: number; ahead: n
 }
 
 /** The ring of the taps along the last axis. */
-export function tapRingOf({ taps, dilation, padding, places }: Axis, joined: boolean): TapRing {
-  return { taps, dilation, ...(joined && { row: { steps: places, padding } }) };
+export function ringOf({ taps, dilation, padding, places }: Axis, joined: boolean): TapRing {
+  return { kind: "ring", taps, dilation, ...(joined && { row: { steps: places, padding } }) };
 }
 
 /** Boxes along an axis of rows. */

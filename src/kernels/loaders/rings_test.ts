@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { shareInRow, tapsInRow } from "../loader.ts";
-import { joinsRows, ringColumn, ringColumns, ringSteps, rowBox, tapRingOf } from "./rings.ts";
+import { joinsRows, ringColumn, ringColumns, ringOf, ringSteps, rowBox } from "./rings.ts";
 import { moduleBuilder } from "../module.ts";
 
 const axis = (places: number, taps: number, padding: number, size = places) => ({
@@ -45,7 +45,7 @@ Deno.test("rows follow each other where they keep the input's size, and multiply
           assert.equal(joinsRows(own), padding <= reach && places > reach);
           assert.ok(!joinsRows({ ...own, size: places + 1 }));
           if (!joinsRows(own)) continue;
-          const ring = tapRingOf(own, true);
+          const ring = ringOf(own, true);
           let met = 0;
           for (let step = 0; step < places; step++) {
             const inside = tapsInRow(ring, step);
@@ -56,7 +56,7 @@ Deno.test("rows follow each other where they keep the input's size, and multiply
             met += inside.length;
           }
           assert.equal(shareInRow(ring), met / (taps * places));
-          assert.equal(shareInRow(tapRingOf(own, false)), 1);
+          assert.equal(shareInRow(ringOf(own, false)), 1);
         }
       }
     }

@@ -6,6 +6,10 @@ import {
   scheduleLoads,
   sharesLines,
   tapReach,
+  type TapRing,
+  tapRingOf,
+  tapRowOf,
+  type TileAccess,
   type TileLoader,
   vectorSide,
 } from "../loader.ts";
@@ -22,7 +26,7 @@ export function runsAlone(threads: number): boolean {
   return threads >= 256;
 }
 
-/** A loader's text in the step loop: the loads of its tile, dealt out to the threads. */
+/** A loader's text in the mainloop: the loads of its tile, dealt out to the threads. */
 export function dealtLoader(
   loader: TileLoader,
   operand: "a" | "b",
@@ -31,34 +35,40 @@ export function dealtLoader(
   depth: number,
   threads: number,
 ): OperandLoader {
-  const tiled = loadedTile(loader, extent, depth);
-  const banked = tile.banked === loader.along && vectorSide(loader) === loader.along &&
-    !sharesLines(loader);
-  const again = loader.tapRow !== undefined && runsAlone(threads);
-  const schedule = scheduleLoads(loader, ...tiled, threads, { banked, again });
-  const zero = zeroOf(loader.value ?? "f32", loader.vector === 1 ? 1 : 4);
+  const { access, state } = loader;
+  const tiled = loadedTile(access, extent, depth);
+  const banked = tile.banked === access.along && vectorSide(access) === access.along &&
+    !sharesLines(access);
+  const duplicateLoad = tapRowOf(access) !== undefined && runsAlone(threads);
+  const schedule = scheduleLoads(access, ...tiled, threads, { banked, duplicateLoad });
+  const ring = tapRingOf(access);
+  const zero = zeroOf(access.value, access.vector === 1 ? 1 : 4);
   const registers = lines(schedule.loads.map((_, i) => [
     `  var ${operand}_load${i} = ${zero};`,
-    loader.keeps && `  var keep_${operand}_load${i} = false;`,
+    loader.mask === "per-load" && `  var keep_${operand}_load${i} = false;`,
   ]));
   const fetch = fetchText(loader, schedule, operand);
   const store = storeText(loader, schedule, operand, tile, threads);
   return {
-    places: placeText(loader, schedule, operand),
-    ...(loader.begin !== undefined && { begin: loader.begin }),
+    places: placeText(loader, schedule, operand, ring),
+    begin: state?.begin ?? "",
     registers,
-    advance: loader.advance ?? "",
-    ...(loader.rowBegin !== undefined && { rowBegin: loader.rowBegin }),
+    advance: state?.advance ?? "",
+    rowBegin: state?.rowBegin ?? "",
     fetch,
     store,
-    prologueSteps: loader.tapRing === undefined ? 0 : tapReach(loader.tapRing),
+    prologueSteps: ring === undefined ? 0 : tapReach(ring),
   };
 }
 
-function placeText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b"): string {
-  const { tapRing } = loader;
+function placeText(
+  loader: TileLoader,
+  schedule: LoadSchedule,
+  operand: "a" | "b",
+  ring: TapRing | undefined,
+): string {
   const begin = operand === "a" ? "first_row" : "first_column";
-  const first = tapRing === undefined ? begin : `${begin} / ${tapRing.taps}u`;
+  const first = ring === undefined ? begin : `${begin} / ${ring.taps}u`;
   return lines(
     schedule.places.map((place, slot) => [
       `  let ${operand}_place${slot} = ${place};`,
@@ -70,7 +80,7 @@ function placeText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b
 
 function fetchText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b"): string {
   return lines(
-    loader.step,
+    loader.state?.step,
     schedule.depths.map((_, slot) => {
       const within = schedule.inRuns?.[slot];
       return within === undefined
@@ -92,8 +102,8 @@ function storeText(
   threads: number,
 ): string {
   const masked = (placeSlot: number, loaded: string, guarded: boolean) =>
-    loader.keeps
-      ? keptText(loader, loaded, runsAlone(threads) && !guarded)
+    loader.mask === "per-load"
+      ? keptText(loader.access, loaded, runsAlone(threads) && !guarded)
       : loader.mask?.(placeSlot, loaded) ?? loaded;
   return lines(schedule.loads.map(({ placeSlot, depthSlot, guard }, i) => {
     const place = `${operand}_place${placeSlot}`;
@@ -103,8 +113,8 @@ function storeText(
       place,
       depth,
       value: masked(placeSlot, loaded, guard !== undefined),
-      vector: loader.vector,
-      side: vectorSide(loader),
+      vector: loader.access.vector,
+      side: vectorSide(loader.access),
     });
     return guard === undefined ? stored : [`    if (${guard}) {`, stored, "    }"];
   }));
@@ -117,7 +127,7 @@ function storeText(
  *   to where they are.
  */
 function keptText(
-  { value = "f32", vector }: Pick<TileLoader, "value" | "vector">,
+  { value, vector }: Pick<TileAccess, "value" | "vector">,
   loaded: string,
   hidden: boolean,
 ): string {

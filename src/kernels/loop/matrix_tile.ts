@@ -2,8 +2,10 @@ import { scalarBytes, typeName } from "../../elements/scalar.ts";
 import {
   loadedTile,
   type TapRing,
+  tapRingOf,
   type TapRow,
-  type TileLoader,
+  tapRowOf,
+  type TileAccess,
   VECTOR_BYTES,
   vectorSide,
 } from "../loader.ts";
@@ -30,9 +32,8 @@ export interface MatrixOperandTile extends FilledTile {
   load(index: number, step: number): string;
 }
 
-type Sides = Pick<TileLoader, "along" | "vectorAlong">;
 /** What of a loader decides how its tile lies. */
-export type MatrixLoader = Sides & Pick<TileLoader, "vector" | "tapRow" | "tapRing">;
+export type MatrixLoader = Pick<TileAccess, "along" | "vectorAlong" | "vector" | "sharedTaps">;
 
 /** How a tile lies: rows of vectors, those between rows included. */
 export interface MatrixTileShape {
@@ -86,10 +87,10 @@ export function matrixTileShape(
 ): MatrixTileShape {
   const scalar = unitScalar(unit);
   const side = unit.component === "i8" ? "depth" as const : vectorSide(loader);
-  const { tapRow, tapRing } = loader;
+  const row = tapRowOf(loader);
   const [places, deep] = loadedTile(loader, extent, depth);
-  const cyclic = tapRow && {
-    row: tapRow,
+  const cyclic = row && {
+    row,
     deep: deep / unitDepth(unit),
     matrices,
     rows: cyclicRows(Math.ceil(places / matrices), deep * scalarBytes(scalar) / VECTOR_BYTES),
@@ -113,7 +114,7 @@ export function matrixTileShape(
     size: rows * stride,
     vectorBytes: width * scalarBytes(scalar),
     cyclic,
-    ring: tapRing,
+    ring: tapRingOf(loader),
   };
 }
 

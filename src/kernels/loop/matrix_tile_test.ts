@@ -18,13 +18,13 @@ Deno.test("places of rows of taps go round a subgroup's matrices: each tap's mat
     for (const taps of [2, 3, 5]) {
       for (const dilation of [1, 2]) {
         for (const deep of [16, 32]) {
-          const [row, columns] = [{ taps, dilation }, 2 * 16 * matrices];
+          const [row, columns] = [{ kind: "row", taps, dilation } as const, 2 * 16 * matrices];
           const shape = matrixTileShape(
             "b",
             UNIT,
             columns,
             taps * deep,
-            { along: "depth", vector: 8, tapRow: row },
+            { along: "depth", vector: 8, sharedTaps: row },
             matrices,
           );
           const tile = matrixTile(shape, "tiles", "");
@@ -63,7 +63,11 @@ Deno.test("what neighbouring threads store of rows of taps meets no bank twice",
   for (const matrices of [2, 4]) {
     for (const deep of [16, 32]) {
       for (const columns of [64, 128, 192, 256]) {
-        const loader = { along: "depth", vector: 8, tapRow: { taps: 3, dilation: 1 } } as const;
+        const loader = {
+          along: "depth",
+          vector: 8,
+          sharedTaps: { kind: "row", taps: 3, dilation: 1 },
+        } as const;
         const shape = matrixTileShape("b", UNIT, columns, 3 * deep, loader, matrices);
         const tile = matrixTile(shape, "tiles", "");
         const [line] = tile.store({ place: "p", depth: "d", value: "v", vector: 8, side: "depth" });

@@ -1,6 +1,6 @@
 import { range } from "../lists.ts";
 import { type Scalar, scalarBytes, typeName } from "../../elements/scalar.ts";
-import type { TileLoader } from "../loader.ts";
+import type { TileAccess } from "../loader.ts";
 import type { FullMainLoopVariant } from "../main_loop_variant.ts";
 
 /** How the threads of a workgroup, or of one of its slices, lie on a tile of results. */
@@ -84,7 +84,7 @@ export interface LoadedValue {
   readonly place: string;
   readonly depth: string;
   readonly value: string;
-  readonly vector: TileLoader["vector"];
+  readonly vector: TileAccess["vector"];
   readonly side: "place" | "depth";
 }
 
@@ -111,7 +111,7 @@ function storeLines(
 }
 
 /** Vectors of a tile row. A tile that is stored across (along depth) is padded against bank conflicts. */
-function rowVectors(extent: number, { along }: Pick<TileLoader, "along">): number {
+function rowVectors(extent: number, { along }: Pick<TileAccess, "along">): number {
   return extent / 4 + (along === "depth" ? 1 : 0);
 }
 
@@ -119,7 +119,7 @@ function rowVectors(extent: number, { along }: Pick<TileLoader, "along">): numbe
 export function tileBytes(
   extent: number,
   depth: number,
-  loader: Pick<TileLoader, "along" | "value">,
+  loader: Pick<TileAccess, "along"> & Partial<Pick<TileAccess, "value">>,
   doubleBuffer = false,
 ): number {
   return (doubleBuffer ? 2 : 1) * 4 * scalarBytes(loader.value ?? "f32") * depth *
@@ -131,10 +131,10 @@ export function workgroupTile(
   operand: "a" | "b",
   extent: number,
   depth: number,
-  loader: Pick<TileLoader, "along" | "value">,
+  loader: Pick<TileAccess, "along" | "value">,
   { doubleBuffer }: Pick<FullMainLoopVariant, "doubleBuffer">,
 ): WorkgroupTile & FilledTile {
-  const scalar = loader.value ?? "f32";
+  const scalar = loader.value;
   const row = rowVectors(extent, loader);
   const vector = typeName(scalar, 4);
   const name = `${operand}_tile`;
