@@ -14,7 +14,7 @@ import type { Checked } from "./run/check.ts";
 import type { CheckMode } from "./run/coverage.ts";
 import { gemmSubject } from "./run/gemm_subject.ts";
 import { usedOperands } from "./run/operands.ts";
-import { checkResult } from "./run/projected.ts";
+import { checkResult } from "./run/case_checks.ts";
 import { runPlan } from "./run/run_plan.ts";
 import type { HostData, HostOperands } from "./run/subject.ts";
 

@@ -4,7 +4,7 @@ import type { Plan } from "../src/algorithms/plan.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { convResult, convSubject } from "../src/run/conv_subject.ts";
 import { fillOperands } from "../src/run/operands.ts";
-import { checkResult } from "../src/run/projected.ts";
+import { checkResult } from "../src/run/case_checks.ts";
 import { runPlan } from "../src/run/run_plan.ts";
 import type { HostOperands } from "../src/run/subject.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";

@@ -1,6 +1,8 @@
 import type { Projection } from "../reference/projection.ts";
 import type { ChannelSums } from "../reference/project_channels.ts";
 import type { Floors } from "./floors.ts";
+import type { Precision } from "./precision.ts";
+import type { ErrorStatistics } from "./statistics.ts";
 import { type ResultTiles, tileNumbers } from "../problem/result_tiles.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
 
@@ -16,6 +18,28 @@ export interface ProjectionNoise {
   readonly smallest: number;
   /** How much larger the largest errors are than normal ones of the same RMS: positions in a Winograd tile differ. */
   readonly tail?: number;
+}
+
+/** Roundings of a number that is evenly spread err by 1/√3 of the unit roundoff at most: its root mean square. */
+const ROUNDED = 1 / Math.sqrt(3);
+/** What sums of doubles err by at least, where simulated arithmetic is exact. */
+const DOUBLES = 2 ** -44;
+/** A normal error has its 99.9th percentile at so many standard deviations. */
+const NORMAL_TYPICAL = 3.29;
+
+/** Rounding errors of a healthy output, of what simulated arithmetic shows on the data at hand. */
+export function projectionNoise(
+  { squareRms, rms, typical }: Pick<ErrorStatistics, "squareRms" | "rms" | "typical">,
+  { unitRoundoff, smallestNormal, result }: Precision,
+): ProjectionNoise {
+  const stored = result === "bf16" ? 2 ** -8 : result === "f16" ? 2 ** -11 : unitRoundoff;
+  return {
+    products: Math.max(squareRms, DOUBLES),
+    result: squareRms === 0 ? DOUBLES : ROUNDED * stored,
+    additions: squareRms === 0 ? DOUBLES : ROUNDED * unitRoundoff,
+    smallest: smallestNormal,
+    tail: rms === 0 ? 1 : Math.max(1, typical / (NORMAL_TYPICAL * rms)),
+  };
 }
 
 /** A run of places: a patch of the last two axes, a row, a plane, or all. */

@@ -1,5 +1,6 @@
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import {
+  checkAgainst,
   type Checked,
   computeReference,
   computeSingly,
@@ -7,12 +8,7 @@ import {
   type ReferenceRequest,
   yardstickOf,
 } from "./check.ts";
-import {
-  checkBoth,
-  type ProjectedResult,
-  projectResult,
-  type ResultProjection,
-} from "./projected.ts";
+import { type ProjectedResult, projectResult, type ResultProjection } from "./projected.ts";
 import { type During, untimed } from "./timeline.ts";
 
 /** What results of one subject are checked against, made when first asked for. */
@@ -61,4 +57,30 @@ export function caseChecks(
       return await during("check", () => checkBoth(found, known, result));
     },
   };
+}
+
+/** Computes the reference of a subject, projects it where that pays, and checks a result. */
+export async function checkResult(
+  request: Omit<ReferenceRequest, "linear"> & ProjectedResult,
+): Promise<Checked> {
+  const { subject, result, linear, arithmetic, readSeconds } = request;
+  const asked = { ...request, linear: subject.linear === undefined || linear !== undefined };
+  const reference = await computeReference(asked);
+  const projection = await projectResult(asked, reference);
+  return await checkBoth(reference, projection, { result, linear, arithmetic, readSeconds });
+}
+
+/** Checks a result by its reference, and by its projection where there is one. */
+async function checkBoth(
+  reference: Reference,
+  projection: ResultProjection | undefined,
+  projected: ProjectedResult,
+): Promise<Checked> {
+  const checked = checkAgainst(
+    reference,
+    projected.result,
+    projected.arithmetic,
+    projected.brief,
+  );
+  return await projection?.check(checked, projected) ?? checked;
 }

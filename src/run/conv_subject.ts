@@ -1,5 +1,6 @@
 import type { Grouping } from "../accuracy/groups.ts";
 import { arithmeticPrecision, F16, F32, I32 } from "../accuracy/precision.ts";
+import { projectionNoise } from "../accuracy/projection.ts";
 import { NO_ERRORS_YARDSTICK } from "../accuracy/yardstick.ts";
 import { algorithmRivals, supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
@@ -18,23 +19,12 @@ import {
   tensorShape,
 } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
-import { type Epilogue, isScale, NO_EPILOGUE, SCALE_RANGE } from "../problem/epilogue.ts";
-import {
-  BYTE_RANGE,
-  type ByteDType,
-  type IntegerOperands,
-  integersText,
-  isZeroPoint,
-} from "../problem/integer_operands.ts";
+import { type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
+import { type IntegerOperands, integersText } from "../problem/integer_operands.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { ResultTiles } from "../problem/result_tiles.ts";
 import { activate } from "../reference/activate.ts";
-import {
-  lessZero,
-  projectConvIntegers,
-  quantized,
-  referenceIntegers,
-} from "../reference/integers.ts";
+import { projectConvIntegers, quantized, referenceIntegers } from "../reference/integers.ts";
 import type { HostOperand } from "../reference/operands.ts";
 import { projectConv } from "../reference/projection.ts";
 import { referenceConv, type ReferenceInputs } from "../reference/reference.ts";
@@ -43,15 +33,12 @@ import { convYardstick } from "../simulate/conv_yardstick.ts";
 import { type FilterLayout, type Layout, layoutAxes, shapeInLayout } from "../tensor/layout.ts";
 import type { CaseTraits } from "./case_record.ts";
 import { type ResultSums, sampleCount } from "./coverage.ts";
-import { admitSums, type IntegerSum } from "./integer_overflow.ts";
-import { projectionNoise } from "./projection_noise.ts";
+import { admitSums, type IntegerSum, lessZeros, refuseValues } from "./integers.ts";
 import type {
   ConvAsked,
   HostOperands,
   Layouts,
-  OperandData,
   Planning,
-  PlanOperands,
   ReferenceOptions,
   Subject,
   SubjectPlanner,
@@ -255,17 +242,6 @@ function admitConv(conv: Conv): NonNullable<SubjectPlanner["admit"]> {
   };
 }
 
-/** Refuses values of output channels that are none. */
-async function refuseValues(
-  { epilogue, integers = {} }: Conv,
-  operands: PlanOperands,
-): Promise<void> {
-  if (epilogue.scale === "channel") await refuseScales(operands.scale!);
-  if (integers.filterZeroPoint === "channel") {
-    await refuseZeroPoints(operands.filterZeroPoint!, integers.filterDtype ?? "i8");
-  }
-}
-
 /** The operands in the form the reference takes, bytes less their zero points. */
 function inputsOf({ problem, integers, ...layouts }: Conv, operands: HostOperands) {
   const data = integers === undefined ? operands : lessZeros(integers, operands);
@@ -373,44 +349,4 @@ function operandDtype(
   { inputDtype, filterDtype }: IntegerOperands,
 ): ConvOutDType {
   return (which === "input" ? inputDtype : filterDtype) ?? dtype;
-}
-
-/** Operands of bytes less their zero points. */
-function lessZeros(
-  { inputZeroPoint = 0, filterZeroPoint = 0 }: IntegerOperands,
-  operands: HostOperands,
-): HostOperands {
-  const { input, filter, filterZeroPoint: each } = operands;
-  const zeros = filterZeroPoint === "channel" ? each as Int32Array : filterZeroPoint;
-  return {
-    ...operands,
-    ...(input && { input: lessZero(input as Int8Array, inputZeroPoint) }),
-    ...(filter && { filter: lessZero(filter as Int8Array, zeros) }),
-  } as HostOperands;
-}
-
-/** @throws {RangeError} where a zero point of a filter is none. */
-async function refuseZeroPoints(values: OperandData, dtype: ByteDType): Promise<void> {
-  for await (const some of typeof values === "function" ? values() : [values]) {
-    const wrong = (some as Int32Array).find((value) => !isZeroPoint(dtype, value));
-    if (wrong === undefined) continue;
-    throw new InputRangeError(
-      `Cannot convolve: zero point ${wrong} of a filter is no whole number from ${
-        BYTE_RANGE[dtype].join(" to ")
-      }, which ${dtype} holds`,
-    );
-  }
-}
-
-/** @throws {RangeError} where a scale of an output channel is none. */
-async function refuseScales(scales: OperandData): Promise<void> {
-  for await (const some of typeof scales === "function" ? scales() : [scales]) {
-    for (const scale of some as Float32Array) {
-      if (!isScale(scale)) {
-        throw new InputRangeError(
-          `Cannot convolve: scale ${scale} is no number from ${SCALE_RANGE}`,
-        );
-      }
-    }
-  }
 }

@@ -1,4 +1,5 @@
 import { arithmeticPrecision, F16, F32, F64, I32, type Precision } from "../accuracy/precision.ts";
+import { type ProjectionNoise, projectionNoise } from "../accuracy/projection.ts";
 import { NO_ERRORS_YARDSTICK } from "../accuracy/yardstick.ts";
 import type { GemmRequest } from "../algorithms/gemm/operands.ts";
 import { tryPlanGemm } from "../algorithms/gemm/plan.ts";
@@ -24,8 +25,7 @@ import { projectGemm, projectIntegers } from "../reference/gemm_projection.ts";
 import { gemmYardstick } from "../simulate/gemm_yardstick.ts";
 import type { CaseTraits } from "./case_record.ts";
 import { type ResultSums, sampleCount } from "./coverage.ts";
-import { admitSums } from "./integer_overflow.ts";
-import { gemmNoise } from "./projection_noise.ts";
+import { admitSums } from "./integers.ts";
 import type {
   Planning,
   Subject,
@@ -216,6 +216,21 @@ function gemmTolerance({ problem, arithmetic }: Product): SubjectTolerance {
     where: ([one, , column]) =>
       `the projection over rows at [${problem.batch === 1 ? "" : `${one},`}·,${column}]`,
   };
+}
+
+/** The noise of a product; of f64 the reference's own sums, of m and of k, round as much. */
+function gemmNoise(
+  sample: Parameters<typeof projectionNoise>[0],
+  { m, k }: GemmProblem,
+  dtype: GemmDType,
+  precision: Precision,
+): ProjectionNoise {
+  if (dtype !== "f64") return projectionNoise(sample, precision);
+  const { unitRoundoff } = precision;
+  const longer = 2 * Math.sqrt((m + k) / Math.max(1, k));
+  const squareRms = longer * Math.max(sample.squareRms, unitRoundoff * Math.sqrt(k));
+  const noise = projectionNoise({ ...sample, squareRms }, precision);
+  return { ...noise, result: 2 * Math.sqrt(m + k) * unitRoundoff };
 }
 
 /** What follows the sum, in order; empty where nothing does. */

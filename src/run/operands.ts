@@ -160,17 +160,6 @@ export function usedOperands(
   }));
 }
 
-/** The largest magnitude of an operand of whole numbers, less what stands for zero. */
-export async function largestMagnitude(data: OperandData, zeroPoint = 0): Promise<number> {
-  let most = 0;
-  for await (const values of typeof data === "function" ? data() : [data]) {
-    for (const value of values as Int8Array | Int32Array) {
-      most = Math.max(most, Math.abs(value - zeroPoint));
-    }
-  }
-  return most;
-}
-
 /** Values of a result in canonical order, rounded to its type and laid out as it lies in memory. */
 export function fromCanonical(
   { shape, axes, result }: Subject,
@@ -181,4 +170,48 @@ export function fromCanonical(
     result.dtype,
   );
   return permute(rounded, axes).data as HostData;
+}
+
+/** Operands that are being read: taken once, and done with before their files are closed. */
+export interface OperandsAhead extends AsyncDisposable {
+  readonly operands: PlanOperands;
+}
+
+/** Begins to read operands that come in chunks: the first ones are there, or on their way, when they are asked for. */
+export function aheadOf(operands: PlanOperands): OperandsAhead {
+  const begun: AsyncIterableIterator<unknown>[] = [];
+  const own = Object.entries(operands).map(([role, data]: [string, OperandData]) => {
+    if (typeof data !== "function") return [role, data];
+    const chunks = begin(data());
+    begun.push(chunks);
+    return [role, () => chunks];
+  });
+  return {
+    operands: Object.fromEntries(own),
+    async [Symbol.asyncDispose]() {
+      await Promise.all(begun.map((chunks) => chunks.return!()));
+    },
+  };
+}
+
+/** The same chunks, of which the first one is asked for now. */
+function begin<T>(chunks: AsyncIterable<T>): AsyncIterableIterator<T> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  let first: Promise<IteratorResult<T>> | undefined = iterator.next();
+  // What fails of it is thrown where it is taken.
+  first.catch(() => {});
+  return {
+    next() {
+      const next = first ?? iterator.next();
+      first = undefined;
+      return next;
+    },
+    async return() {
+      await iterator.return?.();
+      return { done: true, value: undefined };
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
 }

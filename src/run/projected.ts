@@ -16,9 +16,7 @@ import { activate, activationScale } from "../reference/reference.ts";
 import type { ProjectionRecord } from "../report/record.ts";
 import { unravelIndex } from "../tensor/tensor.ts";
 import {
-  checkAgainst,
   type Checked,
-  computeReference,
   coverage,
   floorsOf,
   type Reference,
@@ -130,32 +128,6 @@ export async function projectResult(
       });
     },
   };
-}
-
-/** Computes the reference of a subject, projects it where that pays, and checks a result. */
-export async function checkResult(
-  request: Omit<ReferenceRequest, "linear"> & ProjectedResult,
-): Promise<Checked> {
-  const { subject, result, linear, arithmetic, readSeconds } = request;
-  const asked = { ...request, linear: subject.linear === undefined || linear !== undefined };
-  const reference = await computeReference(asked);
-  const projection = await projectResult(asked, reference);
-  return await checkBoth(reference, projection, { result, linear, arithmetic, readSeconds });
-}
-
-/** Checks a result by its reference, and by its projection where there is one. */
-export async function checkBoth(
-  reference: Reference,
-  projection: ResultProjection | undefined,
-  projected: ProjectedResult,
-): Promise<Checked> {
-  const checked = checkAgainst(
-    reference,
-    projected.result,
-    projected.arithmetic,
-    projected.brief,
-  );
-  return await projection?.check(checked, projected) ?? checked;
 }
 
 /** What follows the sums, for messages. */

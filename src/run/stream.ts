@@ -7,14 +7,19 @@ import type { CaseRecord } from "../report/record.ts";
 import { convertDType } from "../tensor/convert.ts";
 import { arrayConstructor, dtypeBytes, type TensorData } from "../tensor/dtype.ts";
 import { elementCount, tensor } from "../tensor/tensor.ts";
-import { aheadOf, type OperandsAhead } from "./ahead.ts";
+import {
+  aheadOf,
+  chunkedOperands,
+  type OperandsAhead,
+  type OperandSource,
+  readOperands,
+} from "./operands.ts";
 import { type CaseChecks, caseChecks } from "./case_checks.ts";
 import { caseRecord } from "./case_record.ts";
 import { chunkChecks } from "./chunk_checks.ts";
 import type { CheckMode } from "./coverage.ts";
 import { type BatchCut, type BatchedSubject, SLOTS } from "./cut_batch.ts";
 import type { Executor } from "./executor.ts";
-import { chunkedOperands, type OperandSource, readOperands } from "./operands.ts";
 import {
   caseSetup,
   type Job,

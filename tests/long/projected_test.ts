@@ -11,7 +11,7 @@ import { type Checked, linearOf, type ReferenceRequest } from "../../src/run/che
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { gemmSubject } from "../../src/run/gemm_subject.ts";
 import { defaultFill, fillOperands, fromCanonical } from "../../src/run/operands.ts";
-import { checkResult } from "../../src/run/projected.ts";
+import { checkResult } from "../../src/run/case_checks.ts";
 import type { HostOperands, Subject } from "../../src/run/subject.ts";
 import type { PlanArithmetic } from "../../src/problem/plan_arithmetic.ts";
 

@@ -1,7 +1,21 @@
+/** Operands of whole numbers: what a device would answer wrongly, and their zero points. */
 import { InputRangeError } from "../errors.ts";
+import { isScale, NO_EPILOGUE, SCALE_RANGE } from "../problem/epilogue.ts";
+import {
+  BYTE_RANGE,
+  type ByteDType,
+  type IntegerOperands,
+  isZeroPoint,
+} from "../problem/integer_operands.ts";
+import { lessZero } from "../reference/integers.ts";
 import { type Coverable, coverageOf } from "./coverage.ts";
-import { largestMagnitude } from "./operands.ts";
-import type { OperandData, SubjectPlanner } from "./subject.ts";
+import type {
+  ConvAsked,
+  HostOperands,
+  OperandData,
+  PlanOperands,
+  SubjectPlanner,
+} from "./subject.ts";
 
 /** What an int32 holds at most. */
 const MOST = 2 ** 31 - 1;
@@ -68,4 +82,66 @@ function largestSum(
     (most, [operand, factor]) => most + Math.abs(factor) * largest(operand),
     Math.abs(factor) * length * largest(a) * largest(b),
   );
+}
+
+/** The largest magnitude of an operand of whole numbers, less what stands for zero. */
+async function largestMagnitude(data: OperandData, zeroPoint = 0): Promise<number> {
+  let most = 0;
+  for await (const values of typeof data === "function" ? data() : [data]) {
+    for (const value of values as Int8Array | Int32Array) {
+      most = Math.max(most, Math.abs(value - zeroPoint));
+    }
+  }
+  return most;
+}
+
+/** Refuses values of output channels that are none. */
+export async function refuseValues(
+  { epilogue = NO_EPILOGUE, integers = {} }: Pick<ConvAsked, "epilogue" | "integers">,
+  operands: PlanOperands,
+): Promise<void> {
+  if (epilogue.scale === "channel") await refuseScales(operands.scale!);
+  if (integers.filterZeroPoint === "channel") {
+    await refuseZeroPoints(operands.filterZeroPoint!, integers.filterDtype ?? "i8");
+  }
+}
+
+/** @throws {RangeError} where a zero point of a filter is none. */
+async function refuseZeroPoints(values: OperandData, dtype: ByteDType): Promise<void> {
+  for await (const some of typeof values === "function" ? values() : [values]) {
+    const wrong = (some as Int32Array).find((value) => !isZeroPoint(dtype, value));
+    if (wrong === undefined) continue;
+    throw new InputRangeError(
+      `Cannot convolve: zero point ${wrong} of a filter is no whole number from ${
+        BYTE_RANGE[dtype].join(" to ")
+      }, which ${dtype} holds`,
+    );
+  }
+}
+
+/** @throws {RangeError} where a scale of an output channel is none. */
+async function refuseScales(scales: OperandData): Promise<void> {
+  for await (const some of typeof scales === "function" ? scales() : [scales]) {
+    for (const scale of some as Float32Array) {
+      if (!isScale(scale)) {
+        throw new InputRangeError(
+          `Cannot convolve: scale ${scale} is no number from ${SCALE_RANGE}`,
+        );
+      }
+    }
+  }
+}
+
+/** Operands of bytes less their zero points. */
+export function lessZeros(
+  { inputZeroPoint = 0, filterZeroPoint = 0 }: IntegerOperands,
+  operands: HostOperands,
+): HostOperands {
+  const { input, filter, filterZeroPoint: each } = operands;
+  const zeros = filterZeroPoint === "channel" ? each as Int32Array : filterZeroPoint;
+  return {
+    ...operands,
+    ...(input && { input: lessZero(input as Int8Array, inputZeroPoint) }),
+    ...(filter && { filter: lessZero(filter as Int8Array, zeros) }),
+  } as HostOperands;
 }

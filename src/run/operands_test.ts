@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { aheadOf } from "./ahead.ts";
+import { aheadOf } from "./operands.ts";
 
 /** Chunks, and what was done with them so far. */
 function watched(...values: (number | Error)[]) {
