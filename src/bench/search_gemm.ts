@@ -4,8 +4,8 @@ import { chooseGemv } from "../algorithms/gemm/gemv.ts";
 import { tryPlanGemm } from "../algorithms/gemm/plan.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
 import type { Balance } from "../algorithms/request.ts";
-import { MATRIX_POLICY_NAMES } from "../kernels/matrix_policies.ts";
-import { GEMV, TILE_POLICIES } from "../kernels/policy.ts";
+import { TILE_POLICY_NAMES } from "../algorithms/choices.ts";
+import { GEMV } from "../kernels/policy.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import type { TuningRecord } from "../report/record.ts";
@@ -87,7 +87,7 @@ export function gemmRivals(
   if (best !== undefined) add(best.split("/")[0]!, {});
   const split = addGemv({});
   if (split > 0) { for (const splits of [2 * split, 1]) addGemv({ splits }); }
-  for (const name of [...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES]) {
+  for (const name of TILE_POLICY_NAMES) {
     const whole = cutGemm(request(name, { balance: "none" }));
     const split = cutGemm(request(name, { balance: "split-k" }));
     if (isRefusal(whole) || isRefusal(split)) continue;

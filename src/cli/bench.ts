@@ -5,7 +5,7 @@ import type { SuiteProblem } from "../bench/suite.ts";
 import { defined } from "../defined.ts";
 import { InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
-import { askedVariant } from "../kernels/main_loop_variant.ts";
+import { askedVariant } from "../algorithms/choices.ts";
 import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
 import { printGemm } from "../problem/gemm_suite.ts";

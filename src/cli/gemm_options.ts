@@ -3,9 +3,7 @@ import { Command, InvalidArgumentError } from "#cli-types";
 import { BALANCES, MATHS } from "../algorithms/request.ts";
 import { InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
-import { OUTPUT_LAYOUTS, variantNames } from "../kernels/main_loop_variant.ts";
-import { MATRIX_POLICY_NAMES } from "../kernels/matrix_policies.ts";
-import { GEMV, TILE_POLICIES } from "../kernels/policy.ts";
+import { OUTPUT_LAYOUTS, PRODUCT_POLICY_NAMES, variantNames } from "../algorithms/choices.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { GEMM_DTYPES, TRANSPOSES } from "../problem/gemm_problem.ts";
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
@@ -103,7 +101,7 @@ export type MatrixOptions = ReturnType<ReturnType<typeof matrixCommand>["opts"]>
 
 /** `wgconv gemm` and its options. */
 export function gemmOptions() {
-  const policies = ["auto", GEMV, ...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
+  const policies = ["auto", ...PRODUCT_POLICY_NAMES];
   return matrixCommand("gemm")
     .description("Multiply .npy matrices; check the result and time it.")
     .optionsGroup(GROUPS.common)

@@ -6,7 +6,7 @@ import { isRefusal } from "../algorithms/refusal.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
 import { type PlanMemory, planMemory } from "../algorithms/tensors.ts";
 import { defined } from "../defined.ts";
-import { variantTrait } from "../kernels/main_loop_variant.ts";
+import { variantTrait } from "../algorithms/choices.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
 

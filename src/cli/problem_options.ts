@@ -3,7 +3,7 @@ import { algorithmNames } from "../algorithms/registry.ts";
 import { type Balance, type MathChoice, MATHS } from "../algorithms/request.ts";
 import { defined } from "../defined.ts";
 import { InputTypeError } from "../errors.ts";
-import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import type { MainLoopVariant } from "../algorithms/choices.ts";
 import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";

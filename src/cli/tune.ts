@@ -6,7 +6,7 @@ import { type TunedGroup, tuneSuite } from "../bench/tune_suite.ts";
 import { countWinners, mergeTuning, printTuning, readTuningText } from "../bench/tuning_file.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
-import { TILE_POLICIES } from "../kernels/policy.ts";
+import { THREAD_POLICY_NAMES } from "../algorithms/choices.ts";
 import { CONV_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors } from "../problem/descriptor.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
@@ -74,7 +74,7 @@ export function tuneCommand() {
     .addOption(
       new Option("--policy <list>", "tile policies; auto lets the planner choose")
         .argParser(parsePolicies)
-        .default(["auto", ...TILE_POLICIES.map(({ name }) => name)], "auto and all named ones"),
+        .default(["auto", ...THREAD_POLICY_NAMES], "auto and all named ones"),
     )
     .option("--tile <list>", "Winograd tiles; auto lets the planner choose", splitTiles, ["auto"])
     .addHelpText("after", EXAMPLES)

@@ -1,9 +1,8 @@
 import { compilePattern, type Pattern } from "../bench/pattern.ts";
-import { isMatrixTile, MATRIX_POLICY_NAMES, TAP_POLICY_NAMES } from "../kernels/matrix_policies.ts";
+import { CONV_POLICY_NAMES, isTile, PRODUCT_POLICY_NAMES } from "../algorithms/choices.ts";
 import { type CommandUnknownOpts, InvalidArgumentError } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
 import { PADDING_MODES, type PaddingMode } from "../problem/padding.ts";
-import { findPolicy, GEMV, TILE_POLICIES } from "../kernels/policy.ts";
 import { meant } from "./other_words.ts";
 
 /** Parses `3,3` or `3x3`: whole numbers >= 0. */
@@ -224,8 +223,8 @@ export function splitTiles(text: string): string[] {
 /** Parses the policy of a product: `auto`, `gemv`, a name of the main loop's, or a tile such as `128x32x8_8x4`. */
 export function parseProductPolicy(said: string): string {
   const text = said.toLowerCase();
-  const names = ["auto", GEMV, ...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
-  if (names.includes(text) || isMatrixTile(text) || findPolicy(text) !== undefined) return text;
+  const names = ["auto", ...PRODUCT_POLICY_NAMES];
+  if (names.includes(text) || isTile(text)) return text;
   throw new InvalidArgumentError(
     /^\d+x\d/.test(text)
       ? "expected a tile such as 128x32x8_8x4: rows x columns x depth of a workgroup, rows x " +
@@ -239,12 +238,7 @@ export function parseProductPolicy(said: string): string {
 
 /** Parses a tile policy: `auto`, a name of the main loop's, or a tile such as `64x32x8_8x8`. */
 export function parsePolicy(text: string): string {
-  const names = [
-    "auto",
-    ...TILE_POLICIES.map(({ name }) => name),
-    ...MATRIX_POLICY_NAMES,
-    ...TAP_POLICY_NAMES,
-  ];
+  const names = ["auto", ...CONV_POLICY_NAMES];
   const word = text.trim().toLowerCase();
   if (names.includes(word) || /^\d+x\d/.test(word)) return word;
   throw new InvalidArgumentError(

@@ -5,7 +5,7 @@ import {
   outputLayoutName,
   parseVariant,
   variantNames,
-} from "../kernels/main_loop_variant.ts";
+} from "../algorithms/choices.ts";
 import { meant } from "./other_words.ts";
 import { reporter } from "./output.ts";
 
