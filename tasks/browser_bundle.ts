@@ -2,7 +2,42 @@
 import { basename, join } from "node:path";
 import { TSC } from "./tsc.ts";
 
-/** What `using` needs where browsers have no such symbols yet. */
+/**
+ * What browsers of 2025 may lack: the symbols of `using`, its stack (Safari), and f16, of which all is told that asks for it. Only
+ * symbols are made for everybody: the page's own code looks for the others.
+ */
+const LACKING = `const Float16Array = globalThis.Float16Array ?? class Float16Array {
+  static BYTES_PER_ELEMENT = 2;
+  constructor() {
+    throw new TypeError("Cannot hold f16: there is no Float16Array here");
+  }
+  static from() {
+    return new Float16Array();
+  }
+};
+const DisposableStack = globalThis.DisposableStack ?? class DisposableStack {
+  #held = [];
+  use(value) {
+    if (value != null) this.#held.push(() => value[Symbol.dispose]());
+    return value;
+  }
+  defer(end) {
+    this.#held.push(end);
+  }
+  move() {
+    const other = new DisposableStack();
+    [other.#held, this.#held] = [this.#held, []];
+    return other;
+  }
+  dispose() {
+    while (this.#held.length > 0) this.#held.pop()();
+  }
+  [Symbol.dispose]() {
+    this.dispose();
+  }
+};
+`;
+/** What `using` needs where there are no such symbols yet. */
 const SYMBOLS = `for (const name of ["dispose", "asyncDispose"]) {
   if (!(name in Symbol)) Object.defineProperty(Symbol, name, { value: Symbol(name) });
 }
@@ -26,7 +61,7 @@ export async function bundleForBrowsers(
     await deno(...TSC, whole, ...flags, "--module", "esnext", "--outDir", join(folder, "lowered"));
     const lowered = join(folder, "lowered", basename(whole));
     // What exports something is a module, in which `await` may stand by itself.
-    const text = `${SYMBOLS}${await Deno.readTextFile(lowered)}export {};\n`;
+    const text = `${SYMBOLS}${LACKING}${await Deno.readTextFile(lowered)}export {};\n`;
     await Deno.writeTextFile(lowered, text);
     if (minify) {
       await deno("bundle", "-q", "--platform", "browser", "--minify", "-o", output, lowered);

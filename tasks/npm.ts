@@ -7,6 +7,7 @@ import { parseArgs } from "node:util";
 import { dirname, join, relative, resolve } from "node:path";
 import { VERSION } from "../mod.ts";
 import { bundleForBrowsers } from "./browser_bundle.ts";
+import { packagedFiles, packagedText } from "./npm_pages.ts";
 import { TSC } from "./tsc.ts";
 
 /** The Deno that the program is tested with. */
@@ -24,6 +25,7 @@ const PACKAGE = {
     ".": { types: "./types/mod.d.ts", default: "./lib/mod.js" },
     "./web": { types: "./types/web.d.ts", default: "./lib/web.js" },
   },
+  // Of the program; README.md says what wgconv/web needs. There is no public repository to name.
   engines: { node: ">=18" },
   dependencies: { deno: DENO },
 };
@@ -84,8 +86,15 @@ await Deno.writeTextFile(
 );
 await Deno.copyFile("tasks/npm_bin.cjs", join(folder, "bin/wgconv.cjs"));
 await Deno.chmod(join(folder, "bin/wgconv.cjs"), 0o755);
-for (const name of ["README.md", "LICENSE", "CHANGELOG.md"]) {
-  await Deno.copyFile(name, join(folder, name));
+const root = fileURLToPath(new URL("..", import.meta.url));
+const shipped = packagedFiles(root);
+for (const path of shipped) {
+  await Deno.mkdir(dirname(join(folder, path)), { recursive: true });
+  if (/\.(md|ts)$/.test(path)) {
+    const text = await Deno.readTextFile(join(root, path));
+    const packaged = packagedText(path, text, shipped, { wgconv: VERSION, deno: DENO });
+    await Deno.writeTextFile(join(folder, path), packaged);
+  } else await Deno.copyFile(join(root, path), join(folder, path));
 }
 await run("npm", ["pack", folder, "--silent", "--pack-destination", dirname(folder)]);
 console.log(`${relative(Deno.cwd(), dirname(folder))}/wgconv-${VERSION}.tgz`);

@@ -59,4 +59,25 @@ Deno.test("the npm package runs the program, and is a library with types", async
     assert.doesNotMatch(text, /^\s*(?:await )?using [\w$]+ =/m);
     assert.match(text, /Symbol\.dispose/);
   });
+  await t.step(
+    "its part for pages loads where there is no Float16Array or DisposableStack",
+    async () => {
+      const code = `delete globalThis.Float16Array; delete globalThis.DisposableStack;
+const { fillTensor } = await import("wgconv/web");
+console.log(fillTensor("f32", [3], "constant", 1).data.length);
+try { fillTensor("f16", [3], "constant", 1); } catch ({ message }) { console.log(message); }`;
+      const args = ["--input-type=module", "-e", code];
+      const { stdout, stderr } = await run("node", args, { cwd: folder.path });
+      assert.equal(stdout, "3\nCannot hold f16: there is no Float16Array here\n", stderr);
+    },
+  );
+  await t.step(
+    "its README says how it is installed, and has the pages that help names",
+    async () => {
+      const within = (name: string) =>
+        Deno.readTextFile(`${folder.path}/node_modules/wgconv/${name}`);
+      assert.match(await within("README.md"), /npm install \.\/wgconv-/);
+      assert.match(await within("docs/guides/gpus.md"), /--device-model/);
+    },
+  );
 });
