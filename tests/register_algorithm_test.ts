@@ -4,6 +4,7 @@ import { planDirect } from "../src/algorithms/direct/algorithm.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import { planConv, supportedAlgorithms } from "../src/algorithms/planner.ts";
 import { expectPlanned } from "../src/algorithms/refusal.ts";
+import type { PlanRequest } from "../src/algorithms/request.ts";
 import { algorithmNames, algorithmOf, registerAlgorithm } from "../src/algorithms/registry.ts";
 import { benchGroups, type BenchPlan } from "../src/bench/bench_plan.ts";
 import { runSuite } from "../src/bench/run_suite.ts";
@@ -16,11 +17,12 @@ import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { gpuExecutor } from "../src/run/executor.ts";
 
 /** `direct` under another name, which takes forward problems only and says that it takes no time. */
-const MINE: Algorithm = {
+const MINE: Algorithm<PlanRequest> = {
   name: "mine",
   options: [],
   refuse: ({ problem }) => problem.op === "fwd" ? undefined : "it goes forward only",
   candidates: () => [{ algorithm: "mine", amplification: 1 }],
+  geometry: (request) => request,
   price: () => 1,
   plan: (request, mode) => ({ ...expectPlanned(planDirect(request, mode)), algorithm: "mine" }),
 };

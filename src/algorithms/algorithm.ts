@@ -60,7 +60,7 @@ export interface OptionChoice {
 }
 
 /** A convolution algorithm: all that the planner, `auto`, commands and tables know of it. */
-export interface Algorithm {
+export interface Algorithm<Geometry = unknown> {
   /** As `--algorithm` takes it; no two are the same. */
   readonly name: AlgorithmName;
   /** Its options, beside those that all algorithms have. */
@@ -73,12 +73,14 @@ export interface Algorithm {
   candidates?(request: PlanRequest, allowed: number): Candidate[];
   /** Microseconds that it takes at least, where that is found faster than its price. */
   atLeast?(request: PlanRequest, candidate: Candidate): number;
+  /** What a request becomes: sizes, tiles, how they are cut. It is derived once a candidate, and price and plan take it. */
+  geometry(request: PlanRequest): Planned<Geometry>;
   /** Predicted microseconds; undefined, or absent, where nothing predicts them. */
-  price?(request: PlanRequest): Planned<number> | undefined;
+  price?(geometry: Geometry): number | undefined;
   /** What a tuning measures beside the planner's choice of its options; nothing where absent. */
   rivals?(request: PlanRequest): readonly OptionChoice[];
   /** Its passes and buffers, or why there are none; `uniform` keeps sizes out of the kernels' texts. */
-  plan(request: PlanRequest, mode: SizeMode): Planned<Plan>;
+  plan(geometry: Geometry, mode: SizeMode): Planned<Plan>;
 }
 
 /** A candidate that is none, since it multiplies as much as the direct algorithm. */

@@ -73,48 +73,74 @@ export function chooseSplit(
   return isRefusal(whole) || halves < clearly * whole ? "f16x3" : "f32";
 }
 
-/**
- * The request of a convolution with how its products are multiplied.
- *
- * @param choice Given the request in halves; microseconds are of a request whose kind of product is said.
- */
-export function inMath(request: PlanRequest, { products, time, ...choice }:
-  & Pick<SplitChoice, "least" | "clearly">
-  & {
-    products(split: PlanRequest): number;
-    time(request: PlanRequest): Planned<number>;
-  }): Planned<PlanRequest> {
-  const { math: asked, ...plain } = request;
-  if (asked === "f32" || request.dtype !== "f32" && (asked ?? "auto") === "auto") return plain;
-  const split = { ...request, math: "f16x3" } as const;
-  const math = chooseSplit(request, {
+/** A convolution's geometry in the math that its request names, or that is predicted to take less time. */
+export interface MathGeometry<Geometry> {
+  /** The request, which may leave it open. */
+  readonly asked: PlanRequest;
+  /** The same with its math. */
+  readonly request: PlanRequest;
+  readonly geometry: Geometry;
+}
+
+/** How an algorithm that multiplies halves derives and prices what it multiplies. */
+interface MathChoice<Geometry> extends Pick<SplitChoice, "least" | "clearly"> {
+  /** Products of a sum, given the request in halves. */
+  products(split: PlanRequest): number;
+  /** Of a request whose math is said. */
+  geometry(request: PlanRequest): Planned<Geometry>;
+  /** Predicted microseconds. */
+  time(geometry: Geometry): number;
+}
+
+/** Chooses the math of a request and derives its geometry. */
+export function geometryInMath<Geometry>(
+  asked: PlanRequest,
+  { products, geometry, time, ...choice }: MathChoice<Geometry>,
+): Planned<MathGeometry<Geometry>> {
+  const { math = "auto", ...plain } = asked;
+  const split = { ...asked, math: "f16x3" } as const;
+  const derived: { f16x3?: Planned<Geometry>; f32?: Planned<Geometry> } = {};
+  const of = (math: "f16x3" | "f32") =>
+    derived[math] ??= geometry(math === "f16x3" ? split : plain);
+  const hasUnit = math !== "f32" && productUnit(split) !== undefined;
+  const closed = math === "f32" || math === "auto" && (asked.dtype !== "f32" || !hasUnit);
+  const chosen = closed ? "f32" : chooseSplit(asked, {
     ...choice,
     products: products(split),
-    hasUnit: productUnit(split) !== undefined,
-    time: (math) => time(math === "f16x3" ? split : plain),
+    hasUnit,
+    time(math) {
+      const made = of(math);
+      return isRefusal(made) ? made : time(made);
+    },
   });
-  if (isRefusal(math)) return math;
-  return math === "f16x3" ? split : plain;
+  if (isRefusal(chosen)) return chosen;
+  const made = of(chosen);
+  return isRefusal(made)
+    ? made
+    : { asked, request: chosen === "f16x3" ? split : plain, geometry: made };
 }
 
 /**
- * Plans a request as {@linkcode inMath} has it; in f32 where nobody asked for halves and these take bindings or workspace that there is
- * no room for.
+ * Plans what {@linkcode geometryInMath} derived; in f32 where nobody asked for halves and these take bindings or workspace that there
+ * is no room for.
+ *
+ * @param derive The geometry of a request whose math is said.
  */
-export function planInMath(
-  asked: PlanRequest,
-  request: Planned<PlanRequest>,
-  plan: (request: PlanRequest) => Planned<Plan>,
+export function planInMath<Geometry>(
+  { asked, request, geometry }: MathGeometry<Geometry>,
+  derive: (request: PlanRequest) => Planned<Geometry>,
+  plan: (geometry: Geometry) => Planned<Plan>,
 ): Planned<Plan> {
-  if (isRefusal(request)) return request;
-  const planned = plan(request);
+  const planned = plan(geometry);
   if (request.math !== "f16x3" || asked.math === "f16x3" || asked.policy !== undefined) {
     return planned;
   }
   const { maxWorkspaceBytes = Infinity, limits } = asked;
   const fits = !isRefusal(planned) && planned.workspaceBytes <= maxWorkspaceBytes &&
     refuseBindings(planned, limits) === undefined;
-  return fits ? planned : plan({ ...asked, math: "f32" });
+  if (fits) return planned;
+  const whole = derive({ ...asked, math: "f32" });
+  return isRefusal(whole) ? whole : plan(whole);
 }
 
 /** Matrices that are filled less than this have clearly fewer products a step. */

@@ -330,7 +330,8 @@ function refuseUnknown(request: PlanRequest): Refusal | undefined {
   return refusal("problem", `${name} ${word} is none of ${words.join(", ")}`);
 }
 
-function planNamed(request: PlanRequest): Planned<Plan> {
+/** @param derived The geometry of the request where it is priced already. */
+function planNamed(request: PlanRequest, derived?: unknown): Planned<Plan> {
   const { problem } = request;
   const algorithm = algorithmOf(request.algorithm);
   if (algorithm === undefined) {
@@ -344,7 +345,8 @@ function planNamed(request: PlanRequest): Planned<Plan> {
   }
   // Literal zero divisors do not compile; in a uniform they are harmless.
   const mode = degenerate(problem) ? "uniform" : request.sizes ?? "constant";
-  const plan = algorithm.plan(request, mode);
+  const geometry = derived ?? algorithm.geometry(request);
+  const plan = isRefusal(geometry) ? geometry : algorithm.plan(geometry, mode);
   if (isRefusal(plan)) return plan;
   return refuseInaccuracy(request, plan) ??
     refuseAboveCeiling(request, plan) ??

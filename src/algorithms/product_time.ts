@@ -1,11 +1,9 @@
 import { packedElements, type PackShape } from "../kernels/pack.ts";
 import { tensorBytes } from "../problem/conv_problem.ts";
 import { targetStore } from "./conv_product.ts";
-import { cutProduct } from "./cut.ts";
+import type { Cut } from "./cut.ts";
 import { deviceOf } from "./device/h200.ts";
 import { copyTime, moveTime, overlappedTime, productTime } from "./device/model.ts";
-import type { Product } from "./product.ts";
-import { isRefusal } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
 import { operandBytes, resultBytes } from "./tensors.ts";
 
@@ -22,12 +20,10 @@ function tensorsTime(request: PlanRequest, stored = 1): number {
 /** f16 stays so in workgroup memory where moving takes at least this share of multiplying, which conversions slow down. */
 const MOVING = 0.2;
 
-/** The request with what the planner chooses of the main loop's variant: f16 tiles of matrix units, and where memory bounds the product. */
-export function withHalfTile(request: PlanRequest, product: Product): PlanRequest {
+/** The request of a product that is cut so, with what the planner chooses of the main loop's variant: f16 tiles of matrix units, and where memory bounds the product. */
+export function withHalfTile(request: PlanRequest, cut: Cut): PlanRequest {
   const { dtype, variant } = request;
   if (dtype !== "f16" || variant?.halfTile !== undefined) return request;
-  const cut = cutProduct(request, product);
-  if (isRefusal(cut)) return request;
   const multiplying = productTime(cut.cost, deviceOf(request).rates.gathered);
   const half = cut.policy.matrix !== undefined || tensorsTime(request) >= MOVING * multiplying;
   return half ? { ...request, variant: { ...variant, halfTile: true } } : request;

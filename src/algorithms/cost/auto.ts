@@ -118,8 +118,21 @@ export function predictMs(
   request: PlanRequest,
   algorithm: AlgorithmName,
 ): Planned<number> | undefined {
-  const time = algorithmOf(algorithm)?.price?.(request);
-  return typeof time === "number" ? time / 1e3 : time;
+  const priced = price(request, algorithm);
+  return isRefusal(priced) ? priced : priced.ms;
+}
+
+/** A request's geometry and predicted milliseconds, where there is a model of the algorithm. */
+function price(
+  request: PlanRequest,
+  algorithm: AlgorithmName,
+): Planned<{ readonly geometry?: unknown; readonly ms?: number | undefined }> {
+  const priced = algorithmOf(algorithm);
+  if (priced?.price === undefined) return {};
+  const geometry = priced.geometry(request);
+  if (isRefusal(geometry)) return geometry;
+  const time = priced.price(geometry);
+  return { geometry, ms: time === undefined ? undefined : time / 1e3 };
 }
 
 /** Predicted milliseconds of a plan: by the model of its algorithm, or pass by pass. */
@@ -147,12 +160,17 @@ export function requestFor(
 /**
  * What `auto` may take, in the order in which it should be tried, and, with reasons, what it may not; `direct` last. Nothing
  * is planned: a candidate may still turn out not to fit the device.
+ *
+ * @param geometries Gets the geometry of each that is priced.
  */
-export function rankRivals(request: PlanRequest): Rival[] {
+export function rankRivals(
+  request: PlanRequest,
+  geometries: Map<Rival, unknown> = new Map(),
+): Rival[] {
   const rivals: Rival[] = [];
   let fastest = Infinity;
   for (const candidate of candidatesOf(request, allowedAmplification(request))) {
-    const rival = priced(request, candidate, fastest);
+    const rival = priced(request, candidate, fastest, geometries);
     fastest = Math.min(fastest, rival.predictedMs ?? Infinity);
     rivals.push(rival);
   }
@@ -172,16 +190,22 @@ export function rankRivals(request: PlanRequest): Rival[] {
   return [...first, { algorithm: "direct", amplification: 1, predictedMs }];
 }
 
-function priced(request: PlanRequest, candidate: Candidate, fastest: number): Rival {
+function priced(
+  request: PlanRequest,
+  candidate: Candidate,
+  fastest: number,
+  geometries: Map<Rival, unknown>,
+): Rival {
   if (candidate.reason !== undefined) return candidate;
   const named = requestFor(request, candidate);
   const least = (algorithmOf(candidate.algorithm)?.atLeast?.(named, candidate) ?? 0) / 1e3;
   if (least > fastest) return { ...candidate, reason: `it takes ${figure(least)} ms at least` };
-  const predictedMs = predictMs(named, candidate.algorithm);
-  if (predictedMs === undefined) return candidate;
-  return isRefusal(predictedMs)
-    ? { ...candidate, reason: predictedMs.text }
-    : { ...candidate, predictedMs };
+  const made = price(named, candidate.algorithm);
+  if (isRefusal(made)) return { ...candidate, reason: made.text };
+  const { geometry, ms: predictedMs } = made;
+  const rival = predictedMs === undefined ? candidate : { ...candidate, predictedMs };
+  geometries.set(rival, geometry);
+  return rival;
 }
 
 function figure(ms: number): string {
@@ -197,14 +221,15 @@ const NAMED = 3;
  */
 export function planFastest(
   request: PlanRequest,
-  tryPlanConv: (request: PlanRequest) => Planned<Plan>,
+  tryPlanConv: (request: PlanRequest, geometry?: unknown) => Planned<Plan>,
 ): Planned<Plan> {
-  const ranked = rankRivals(request);
+  const geometries = new Map<Rival, unknown>();
+  const ranked = rankRivals(request, geometries);
   const refused: Rival[] = [];
   let last: Refusal | undefined;
   for (const [index, rival] of ranked.entries()) {
     if (rival.reason !== undefined) continue;
-    const plan = tryPlanConv(requestFor(request, rival));
+    const plan = tryPlanConv(requestFor(request, rival), geometries.get(rival));
     if (isRefusal(plan)) {
       last = plan;
       refused.push({ ...rival, reason: plan.text });

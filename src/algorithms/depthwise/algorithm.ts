@@ -6,6 +6,7 @@ import {
   channelVectors,
   type DepthwiseGroup,
   depthwiseRounds,
+  type DepthwiseShape,
   imageWidth,
   otherAxes,
   placeThreads,
@@ -49,17 +50,32 @@ import {
 } from "./geometry.ts";
 import { depthwiseShape, packsFilter } from "./results.ts";
 
-/** Plans one filter a channel, small groups, or results of few channels. */
-function planDepthwise(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+/** What a request's kernel is made of: forward and backward-data, or backward-filter. */
+interface DepthwiseGeometry {
+  readonly request: PlanRequest;
+  readonly results?: DepthwiseShape;
+  readonly gradient?: ReturnType<typeof depthwiseFilterShape>;
+}
+
+function depthwiseGeometry(request: PlanRequest): DepthwiseGeometry {
   return request.problem.op === "bwd-filter"
-    ? planGradient(request, mode)
-    : planResults(request, mode);
+    ? { request, gradient: depthwiseFilterShape(request) }
+    : { request, results: depthwiseShape(request) };
+}
+
+/** Plans one filter a channel, small groups, or results of few channels. */
+function planDepthwise(
+  { request, results, gradient }: DepthwiseGeometry,
+  mode: SizeMode,
+): Planned<Plan> {
+  return results === undefined
+    ? planGradient(request, gradient!, mode)
+    : planResults(request, results, mode);
 }
 
 /** Forward and backward-data: one kernel, one that orders long filters, and one that sums segments. */
-function planResults(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+function planResults(request: PlanRequest, shape: DepthwiseShape, mode: SizeMode): Planned<Plan> {
   const { problem } = request;
-  const shape = depthwiseShape(request, mode);
   const tensors = problemBuffers(request, mode);
   const { buffers, tensor, bias, elements: types } = tensors;
   const { packed: filter, passes: pack } = packsFilter(request)
@@ -104,9 +120,12 @@ function planResults(request: PlanRequest, mode: SizeMode): Planned<Plan> {
 }
 
 /** Backward-filter: sums of segments, and one or two passes that add them up. */
-function planGradient(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+function planGradient(
+  request: PlanRequest,
+  { shape, grouped }: ReturnType<typeof depthwiseFilterShape>,
+  mode: SizeMode,
+): Planned<Plan> {
   const { problem } = request;
-  const { shape, grouped } = depthwiseFilterShape(request, mode);
   const { segments, taps, walkers } = shape;
   const { buffers, tensor, elements: types } = problemBuffers(request, mode);
   const elements = resultElements(problem);
@@ -175,11 +194,15 @@ function packShape(request: PlanRequest): PackShape {
  * beside it are short.
  */
 export function depthwiseTime(request: PlanRequest): number {
+  return timeOf(depthwiseGeometry(request));
+}
+
+function timeOf({ request, results, gradient }: DepthwiseGeometry): number {
   const device = deviceOf(request);
   const { problem } = request;
-  const { products, rate, passes, partials, loading } = problem.op === "bwd-filter"
-    ? gradientWork(request)
-    : resultsWork(request);
+  const { products, rate, passes, partials, loading } = results === undefined
+    ? gradientWork(request, gradient!)
+    : resultsWork(request, results);
   const bytes = tensorBytes(problem, operandBytes(request), resultBytes(request)) + 2 * partials;
   const product = Math.max(loading, productTime(products, rate));
   const movement = moveTime(bytes, device.rates.stream);
@@ -220,8 +243,7 @@ const BESIDE = { thread: 20, staging: 20, sharing: 4 };
  * Forward and backward-data: a kernel's products, what it reaches in TFLOP/s, short passes beside it, bytes of its partial results, and
  * microseconds of loads that lie apart.
  */
-function resultsWork(request: PlanRequest) {
-  const shape = depthwiseShape(request, "uniform");
+function resultsWork(request: PlanRequest, shape: DepthwiseShape) {
   const { segments, own, vector, filter, lanes, sharing } = shape;
   const partials = partialsOf(request, segments);
   const passes = (packsFilter(request) ? 1 : 0) + (segments > 1 ? 1 : 0);
@@ -267,8 +289,10 @@ function resultsWork(request: PlanRequest) {
 }
 
 /** The same of backward-filter. */
-function gradientWork(request: PlanRequest) {
-  const { shape, grouped } = depthwiseFilterShape(request, "constant");
+function gradientWork(
+  request: PlanRequest,
+  { shape, grouped }: ReturnType<typeof depthwiseFilterShape>,
+) {
   const { segments, axes, run, places } = shape;
   const passes = segments === 1 ? 0 : grouped === 1 ? 1 : 2;
   const products = directFlops(request.problem) / 2;
@@ -294,7 +318,7 @@ const MOST_FEW = 8;
  * One filter a channel, small groups, and results of few channels: nothing is multiplied as a matrix, a thread holds the sums
  * of a run of places.
  */
-export const depthwise: Algorithm = {
+export const depthwise: Algorithm<DepthwiseGeometry> = {
   name: "depthwise",
   options: ["splits"],
   dtypes: FLOAT_DTYPES,
@@ -313,7 +337,8 @@ export const depthwise: Algorithm = {
   },
   // One filter a channel of several, and groups of few rows, are its own without a comparison.
   candidates: (request) => isWeighed(request) ? [{ algorithm: "depthwise", amplification: 1 }] : [],
-  price: depthwiseTime,
+  geometry: depthwiseGeometry,
+  price: timeOf,
   plan: planDepthwise,
 };
 

@@ -6,7 +6,6 @@ import {
   depthwiseUnits,
 } from "../../kernels/depthwise/gradient.ts";
 import type { DepthwiseShape, DepthwiseStrides } from "../../kernels/depthwise/shape.ts";
-import type { SizeMode } from "../../kernels/module.ts";
 import type { ConvProblem, ConvTensor } from "../../problem/conv_problem.ts";
 import { deviceOf } from "../device/h200.ts";
 import { groupOf, spatialAxes, stridesOf } from "../geometry.ts";
@@ -299,7 +298,6 @@ function filterSums(
 /** Backward-filter as one kernel does it, and how its segments are summed: at once, or in groups of `grouped` first. */
 export function depthwiseFilterShape(
   request: PlanRequest,
-  mode: SizeMode,
 ): { readonly shape: DepthwiseFilterShape; readonly grouped: number } {
   const { problem } = request;
   const { vector, width } = depthwiseVector(request);
@@ -329,7 +327,6 @@ export function depthwiseFilterShape(
     input: { ...input, axes: widen(input.axes) },
     output: { ...output, axes: widen(output.axes) },
     filter: { channel: channel!, input: inputStride!, axes: widen(threeOf(strides, 0)) },
-    mode,
   };
   const segments = request.splits ??
     segmentsFor(request, units / threads.walkers, depthwiseFilterBlocks(shape));

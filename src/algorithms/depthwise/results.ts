@@ -7,7 +7,6 @@ import {
   resultWidth,
   sourceWidth,
 } from "../../kernels/depthwise/shape.ts";
-import type { SizeMode } from "../../kernels/module.ts";
 import { operandTensors, resultTensor } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
@@ -66,7 +65,7 @@ function ownChannels(results: number, vector: DepthwiseShape["vector"], most: nu
 }
 
 /** Forward or backward-data as one kernel does it. */
-export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseShape {
+export function depthwiseShape(request: PlanRequest): DepthwiseShape {
   const { problem, layout } = request;
   const op = problem.op === "fwd" ? "fwd" : "bwd-data";
   const { vector, width } = depthwiseVector(request);
@@ -131,7 +130,6 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
     source,
     result: { ...result, axes: widen(result.axes) },
     filter: { ...filter, axes: widen(filter.axes) },
-    mode,
   } as const;
   const loop = loopOf(shape, kind);
   const looped = { ...shape, loop };

@@ -77,11 +77,12 @@ export function planDirect(request: PlanRequest, mode: SizeMode): Planned<Plan> 
 }
 
 /** One thread a result: the oracle on the GPU, and the last resort, since it needs no workspace. */
-export const direct: Algorithm = {
+export const direct: Algorithm<PlanRequest> = {
   name: "direct",
   options: [],
   dtypes: CONV_DTYPES,
   refuse: () => undefined,
+  geometry: (request) => request,
   price(request) {
     const device = deviceOf(request);
     return passTime(productTime(directFlops(request.problem) / 2, device.rates.direct), 0, device);

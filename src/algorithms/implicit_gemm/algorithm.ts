@@ -2,7 +2,12 @@ import { tapRingOf } from "../../kernels/loader.ts";
 import { elementsOf, elementsTrait } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { type ModuleBuilder, moduleBuilder, type SizeMode } from "../../kernels/module.ts";
-import { CONV_DTYPES, operandTensors, resultTensor } from "../../problem/conv_problem.ts";
+import {
+  accumulationLength,
+  CONV_DTYPES,
+  operandTensors,
+  resultTensor,
+} from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
 import {
   cutPasses,
@@ -12,23 +17,43 @@ import {
   productPass,
 } from "../conv_product.ts";
 import { cutArithmetic, cutNotes } from "../cut.ts";
-import { planInMath } from "../halves.ts";
+import { geometryInMath, LEAST_SPLIT_DEPTH, type MathGeometry, planInMath } from "../halves.ts";
 import { quantizePass, sumsRequest } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { withHalfTile } from "../product_time.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
-import { inMath, refuseHalves, timeInMath } from "./halves.ts";
+import { type HalvesProduct, halvesProduct, refuseHalves } from "./halves.ts";
 import { planHalves } from "./halves_plan.ts";
-import { implicitProduct, storesApart } from "./product.ts";
+import { type ImplicitProduct, implicitProduct, storesApart } from "./product.ts";
 import { turnGradient, writeOperands } from "./written.ts";
 
+/** The product of a request whose math is said: of f32 in halves, or as it is. */
+type ProductGeometry =
+  & { readonly request: PlanRequest }
+  & ({ readonly halves: HalvesProduct } | { readonly whole: ImplicitProduct });
+
+function productGeometry(request: PlanRequest): Planned<ProductGeometry> {
+  if (request.math === "f16x3") {
+    const halves = halvesProduct(request);
+    return isRefusal(halves) ? halves : { request, halves };
+  }
+  const whole = implicitProduct(request);
+  return isRefusal(whole) ? whole : { request, whole };
+}
+
+function timeOf(geometry: ProductGeometry): number {
+  return ("halves" in geometry ? geometry.halves : geometry.whole).time;
+}
+
 /** Plans implicit GEMM: the convolution as one product whose operands are gathered on the way. */
-function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
-  const plain = implicitProduct(asked);
-  if (isRefusal(plain)) return plain;
-  const request = withHalfTile(asked, plain.product);
+function planImplicitGemm(
+  asked: PlanRequest,
+  plain: ImplicitProduct,
+  mode: SizeMode,
+): Planned<Plan> {
+  const request = withHalfTile(asked, plain.cut);
   const { problem } = request;
   const chosen = request === asked ? plain : implicitProduct(request);
   if (isRefusal(chosen)) return chosen;
@@ -134,20 +159,29 @@ function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
 }
 
 /** The convolution as one product whose operands are gathered on the way. */
-export const implicitGemm: Algorithm = {
+export const implicitGemm: Algorithm<MathGeometry<ProductGeometry>> = {
   name: "implicit-gemm",
   options: ["policy", "splits", "variant", "math"],
   dtypes: CONV_DTYPES,
   refuse: (request) => request.math === "f16x3" ? refuseHalves(request) : undefined,
   candidates: () => [{ algorithm: "implicit-gemm", amplification: 1 }],
-  price: (asked) => {
-    const request = inMath(asked);
-    return isRefusal(request) ? request : timeInMath(request);
-  },
-  plan: (asked, mode) =>
+  geometry: (request) =>
+    geometryInMath(request, {
+      products: ({ problem }) => accumulationLength(problem),
+      geometry: productGeometry,
+      time: timeOf,
+      least: LEAST_SPLIT_DEPTH,
+      // What was predicted to gain less lost as often on an H100, whose memory is slower than the model's.
+      clearly: 0.87,
+    }),
+  price: ({ geometry }) => timeOf(geometry),
+  plan: (inMath, mode) =>
     planInMath(
-      asked,
-      inMath(asked),
-      (request) => (request.math === "f16x3" ? planHalves : planImplicitGemm)(request, mode),
+      inMath,
+      productGeometry,
+      (geometry) =>
+        "halves" in geometry
+          ? planHalves(geometry.request, geometry.halves, mode)
+          : planImplicitGemm(geometry.request, geometry.whole, mode),
     ),
 };

@@ -11,7 +11,6 @@ import { type Cut, cutProduct } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
 import { copyTime, productTime } from "../device/model.ts";
 import { splittingCost } from "../gemm/operands.ts";
-import { inMath as convInMath, LEAST_SPLIT_DEPTH } from "../halves.ts";
 import { type Product, productUnit } from "../product.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -27,9 +26,10 @@ import {
   writtenElements,
   writtenOperands,
 } from "./halves_operands.ts";
-import { implicitProduct, implicitTime, operandsProduct } from "./product.ts";
+import { implicitTime, operandsProduct } from "./product.ts";
 
-interface HalvesProduct extends HalvesWay {
+/** The product of a request in halves, how it is cut and what it takes. */
+export interface HalvesProduct extends HalvesWay {
   readonly product: Product;
   readonly cut: Cut;
   /** Predicted microseconds. */
@@ -118,21 +118,4 @@ function timeOf(asked: PlanRequest, { request, operands }: HalvesWay, cut: Cut):
   }, 0);
   return images + turned + beside +
     implicitTime(request, { ...operands, pack: () => undefined }, cut);
-}
-
-/** The request with how its products are multiplied. */
-export function inMath(request: PlanRequest): Planned<PlanRequest> {
-  return convInMath(request, {
-    products: ({ problem }) => accumulationLength(problem),
-    time: timeInMath,
-    least: LEAST_SPLIT_DEPTH,
-    // What was predicted to gain less lost as often on an H100, whose memory is slower than the model's.
-    clearly: 0.87,
-  });
-}
-
-/** Microseconds of implicit GEMM whose kind of multiplication is said. */
-export function timeInMath(request: PlanRequest): Planned<number> {
-  const product = (request.math === "f16x3" ? halvesProduct : implicitProduct)(request);
-  return isRefusal(product) ? product : product.time;
 }

@@ -28,11 +28,11 @@ import {
   splitHalvesPass,
 } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
-import { isRefusal, type Planned, refusal } from "../refusal.ts";
+import { type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 import { copiedElements, copyPasses } from "./channels_copy.ts";
-import { halvesProduct } from "./halves.ts";
+import type { HalvesProduct } from "./halves.ts";
 import {
   filledShare,
   type HalvesMarks,
@@ -47,9 +47,11 @@ const HALVES_NOTE =
   "f16x3: of f32 in two halves three products; passes before it find powers of two for images and channels and split both, " +
   "one after it sums in f32 what halves do not hold";
 
-export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
-  const chosen = halvesProduct(asked);
-  if (isRefusal(chosen)) return chosen;
+export function planHalves(
+  asked: PlanRequest,
+  chosen: HalvesProduct,
+  mode: SizeMode,
+): Planned<Plan> {
   const { operands, cut } = chosen;
   const { problem, limits, layout, filterLayout } = asked;
   const { policy, splits } = cut;

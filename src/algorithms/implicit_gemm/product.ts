@@ -82,7 +82,7 @@ function unitsShare(
 }
 
 /** What implicit GEMM multiplies, how that is cut, and what it takes. */
-interface ImplicitProduct {
+export interface ImplicitProduct {
   readonly operands: Operands;
   readonly product: Product;
   readonly cut: Cut;

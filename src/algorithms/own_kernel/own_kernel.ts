@@ -16,12 +16,13 @@ import type { Expression, Names } from "./expression.ts";
 import { CONV_NAMES, type OwnKernel, type OwnPass } from "./kernel_file.ts";
 
 /** A user's kernel as an algorithm of convolutions. */
-export function ownAlgorithm(own: OwnKernel): Algorithm {
+export function ownAlgorithm(own: OwnKernel): Algorithm<PlanRequest> {
   return {
     name: own.name,
     options: [],
     dtypes: [own.dtype],
     refuse: (request) => refuseConv(own, request),
+    geometry: (request) => request,
     plan: (request, mode) => {
       const { buffers, tensor, bias } = problemBuffers(request, mode);
       const places = { ...tensor, ...(bias === undefined ? {} : { bias }) };

@@ -24,11 +24,18 @@ import { productTime } from "../device/model.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { type Product, productUnit } from "../product.ts";
 import { gatheredTime, storedShare, withHalfTile } from "../product_time.ts";
-import { isRefusal, type Planned } from "../refusal.ts";
+import { isRefusal, type Planned, type Refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
 import { windowFilter, type WindowGeometry, windowGeometry, windowTarget } from "./geometry.ts";
-import { IM2COL, IM2WIN, planTransformed, transformedTime } from "./transformed.ts";
+import {
+  cutTransformed,
+  IM2COL,
+  IM2WIN,
+  planTransformed,
+  type TransformedCut,
+  transformedTime,
+} from "./transformed.ts";
 
 /** Which elements of the input a load takes, and which way neighbouring threads go. */
 function gatherAccess(request: PlanRequest, { interleave, channels }: WindowGeometry) {
@@ -69,15 +76,24 @@ function fusedProduct(request: PlanRequest) {
   return { geometry, access, filter, product };
 }
 
+/** The same with how it is cut. */
+function fusedGeometry(request: PlanRequest) {
+  const made = fusedProduct(request);
+  const cut = cutProduct(request, made.product);
+  return isRefusal(cut) ? cut : { request, ...made, cut };
+}
+
+type FusedGeometry = Exclude<ReturnType<typeof fusedGeometry>, Refusal>;
+
 /** Plans im2win without its tensor: window rows are built in workgroup memory, a strip at a time. */
-function planIm2winFused(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
-  const request = withHalfTile(asked, fusedProduct(asked).product);
+function planIm2winFused(asked: FusedGeometry, mode: SizeMode): Planned<Plan> {
+  const request = withHalfTile(asked.request, asked.cut);
+  const chosen = request === asked.request ? asked : fusedGeometry(request);
+  if (isRefusal(chosen)) return chosen;
   const { problem } = request;
-  const { geometry, access, filter: filterOf, product: whole } = fusedProduct(request);
+  const { geometry, access, filter: filterOf, product: whole, cut } = chosen;
   const { taps, channels, interleave } = geometry;
   const { rows, columns } = whole;
-  const cut = cutProduct(request, whole);
-  if (isRefusal(cut)) return cut;
   const { policy } = cut;
   const padded = tapDepth(geometry.channels, policy.depth);
   const filter = filterOf(policy);
@@ -141,11 +157,8 @@ function planIm2winFused(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
 }
 
 /** Microseconds of im2win that builds its windows on the way. */
-function im2winFusedTime(request: PlanRequest): Planned<number> {
+function im2winFusedTime({ request, geometry, filter, cut }: FusedGeometry): number {
   const device = deviceOf(request);
-  const { geometry, product, filter } = fusedProduct(request);
-  const cut = cutProduct(request, product);
-  if (isRefusal(cut)) return cut;
   const { policy, cost } = cut;
   const linear = filter(policy).paddedChannels % policy.depth !== 0;
   // Four images share it, but they are four loads where one could take four channels.
@@ -170,13 +183,14 @@ function writingRate(request: PlanRequest, written: "matrices" | "windows"): num
 }
 
 /** An explicit matrix and a product, forward. */
-export const im2col: Algorithm = {
+export const im2col: Algorithm<TransformedCut> = {
   name: "im2col",
   ...ALIKE,
   refuse: ({ problem: { op } }) =>
     op === "fwd" ? undefined : "it is forward only, implicit-gemm multiplies gradients",
-  price: (request) => transformedTime(request, IM2COL, writingRate(request, "matrices")),
-  plan: (request, mode) => planTransformed(request, mode, IM2COL),
+  geometry: (request) => cutTransformed(request, IM2COL),
+  price: (cut) => transformedTime(cut, writingRate(cut.request, "matrices")),
+  plan: planTransformed,
 };
 
 /** Why a problem cannot be done by windows, or undefined if it can. */
@@ -185,16 +199,17 @@ function refuseWindows({ problem: { op } }: PlanRequest): string | undefined {
 }
 
 /** The input in window order, then a product. */
-export const im2win: Algorithm = {
+export const im2win: Algorithm<TransformedCut> = {
   name: "im2win",
   ...ALIKE,
   refuse: refuseWindows,
-  price: (request) => transformedTime(request, IM2WIN, writingRate(request, "windows")),
-  plan: (request, mode) => planTransformed(request, mode, IM2WIN),
+  geometry: (request) => cutTransformed(request, IM2WIN),
+  price: (cut) => transformedTime(cut, writingRate(cut.request, "windows")),
+  plan: planTransformed,
 };
 
 /** The same with windows built on the way. */
-export const im2winFused: Algorithm = {
+export const im2winFused: Algorithm<FusedGeometry> = {
   name: "im2win-fused",
   ...ALIKE,
   refuse: refuseWindows,
@@ -205,6 +220,7 @@ export const im2winFused: Algorithm = {
       (windowGeometry(request).interleave === 4 ? undefined : "it would take single images");
     return [reason === undefined ? candidate : { ...candidate, reason }];
   },
+  geometry: fusedGeometry,
   price: im2winFusedTime,
   plan: planIm2winFused,
 };

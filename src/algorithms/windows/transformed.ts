@@ -145,7 +145,10 @@ export const IM2WIN: Transform = {
   },
 };
 
-interface TransformedCut {
+/** A request's product, cut in chunks of the batch. */
+export interface TransformedCut {
+  readonly request: PlanRequest;
+  readonly transform: Transform;
   readonly geometry: WindowGeometry;
   readonly cut: Cut;
   readonly chunks: readonly Chunk[];
@@ -175,7 +178,10 @@ function productOf(
  * Chooses order, policy, cut and chunks: single images where four exceed a limit. The depth is split only where the
  * batch is not.
  */
-function cutTransformed(request: PlanRequest, transform: Transform): Planned<TransformedCut> {
+export function cutTransformed(
+  request: PlanRequest,
+  transform: Transform,
+): Planned<TransformedCut> {
   const geometry = transform.geometry(request);
   return fourElseOne(
     geometry.interleave,
@@ -218,18 +224,14 @@ function chunkedCut(
     maxBufferBytes,
     maxWorkspaceBytes,
   });
-  return isRefusal(chunks) ? chunks : { geometry, cut, chunks };
+  return isRefusal(chunks) ? chunks : { request, transform, geometry, cut, chunks };
 }
 
 /** Plans a product of a transformed input, in chunks of the batch where that exceeds a limit. */
 export function planTransformed(
-  request: PlanRequest,
+  { request, transform, geometry, cut, chunks }: TransformedCut,
   mode: SizeMode,
-  transform: Transform,
 ): Planned<Plan> {
-  const planned = cutTransformed(request, transform);
-  if (isRefusal(planned)) return planned;
-  const { geometry, cut, chunks } = planned;
   const { problem: { groups }, variant } = request;
   const { policy } = cut;
   const { rows, taps, channels, spots, output } = geometry;
@@ -314,13 +316,9 @@ export function planTransformed(
  * @param rate TB/s at which the input is written.
  */
 export function transformedTime(
-  request: PlanRequest,
-  transform: Transform,
+  { request, transform, geometry, cut, chunks }: TransformedCut,
   rate: number,
-): Planned<number> {
-  const planned = cutTransformed(request, transform);
-  if (isRefusal(planned)) return planned;
-  const { geometry, cut, chunks } = planned;
+): number {
   const { problem } = request;
   const { rates, times } = deviceOf(request);
   const chunk = productOf(request, transform, geometry, chunks[0]!.images);

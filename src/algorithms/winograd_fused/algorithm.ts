@@ -18,12 +18,11 @@ import { FLOAT_DTYPES, operandTensors, resultTensor } from "../../problem/conv_p
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { identity } from "../../winograd/matrix.ts";
-import { formatTile, parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import type { Algorithm } from "../algorithm.ts";
 import { pass, refuseBindings } from "../passes.ts";
 import type { Plan } from "../plan.ts";
-import { isRefusal, type Planned, refusal } from "../refusal.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { type ProblemBuffers, problemBuffers, resultElements } from "../tensors.ts";
 import {
@@ -37,10 +36,9 @@ import {
 } from "./geometry.ts";
 import { imageAcross } from "./policies.ts";
 import {
-  cutRun,
   fusedCandidates,
-  fusedCut,
-  fusedTime,
+  type FusedGeometry,
+  fusedGeometry,
   type RunCut,
   runsAmplification,
 } from "./price.ts";
@@ -59,22 +57,12 @@ const TWO_AXES: Rotation = { rows: 4, early: false };
 const ONE_AXIS: Rotation = { rows: 4, early: true };
 
 /** Plans fused Winograd along the last one (`winograd1d`) or two (`winograd2d`) axes, forward or backward-data. */
-function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<Plan> {
-  const algorithm = `winograd${axes}d`;
-  const tile = request.tile === undefined ? undefined : parseTile(request.tile);
-  if (tile !== undefined && tile.n.length !== axes) {
-    const given = tile.n.length === 1 ? "1 axis" : `${tile.n.length} axes`;
-    return refusal("problem", `tile ${formatTile(tile)} has ${given}, ${algorithm} tiles ${axes}`);
-  }
+function planFused(
+  { request, axes, cuts, splits }: FusedGeometry,
+  mode: SizeMode,
+): Planned<Plan> {
   const tensors = problemBuffers(request, mode);
   const { buffers, elements } = tensors;
-  const { runs: kernels, splits } = fusedCut(request, axes);
-  const cuts: RunCut[] = [];
-  for (const runs of kernels) {
-    const cut = cutRun(request, runs, splits);
-    if (isRefusal(cut)) return cut;
-    cuts.push(cut);
-  }
   // Each kernel's are summed before the next one's are stored.
   const most = Math.max(...cuts.map(({ parts }) => parts));
   const partial = most === 0
@@ -85,17 +73,19 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
   const [{ kernel, arithmetic }] = made as [typeof made[number]];
   const plan = buffers.plan({
     kernel,
-    algorithm,
+    algorithm: `winograd${axes}d`,
     passes: resultElements(request.problem) === 0 ? [] : made.flatMap(({ passes }) => passes),
     multiplications: made.reduce((sum, { products }) => sum + products, 0),
-    amplification: runsAmplification(kernels),
+    amplification: runsAmplification(cuts.map(({ runs }) => runs)),
     arithmetic,
     notes: made.flatMap(({ notes }) => notes),
   });
   // Whole blocks beside split ones bind both their results.
   const unbound = splits > 1 && request.splits === undefined && !isRefusal(plan) &&
     refuseBindings(plan, request.limits) !== undefined;
-  return unbound ? planFused({ ...request, splits: 1 }, mode, axes) : plan;
+  if (!unbound) return plan;
+  const whole = fusedGeometry({ ...request, splits: 1 }, axes);
+  return isRefusal(whole) ? whole : planFused(whole, mode);
 }
 
 /** The passes of one kernel: its filter transform, the fused loop, and the sums of what splits leave. */
@@ -307,15 +297,16 @@ function storeVector(geometry: SliceGeometry, groups: number, channels: "rows" |
     : 1;
 }
 
-function winogradFused(axes: 1 | 2): Algorithm {
+function winogradFused(axes: 1 | 2): Algorithm<FusedGeometry> {
   return {
     name: `winograd${axes}d`,
     options: ["policy", "splits", "tile", "output-layout", "slice-loop"],
     dtypes: FLOAT_DTYPES,
     refuse: (request) => unsupportedReason(request, axes),
     candidates: (request) => fusedCandidates(request, axes),
-    price: (request) => fusedTime(request, axes),
-    plan: (request, mode) => planFused(request, mode, axes),
+    geometry: (request) => fusedGeometry(request, axes),
+    price: ({ time }) => time,
+    plan: planFused,
   };
 }
 

@@ -3,13 +3,13 @@ import type { SplitBlocks } from "../../kernels/slices/loop.ts";
 import type { SlicePolicy } from "../../kernels/slices/policy.ts";
 import { partElements } from "../../kernels/slices/split_blocks.ts";
 import { amplification, amplification2d } from "../../winograd/amplification.ts";
-import { parseTile } from "../../winograd/tile.ts";
+import { formatTile, parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import { pointless, slowToCompile } from "../algorithm.ts";
 import { deviceOf } from "../device/h200.ts";
 import { copyTime } from "../device/model.ts";
 import type { Candidate } from "../plan.ts";
-import { isRefusal, type Planned } from "../refusal.ts";
+import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
 import { partialBytes } from "../tensors.ts";
 import {
@@ -57,12 +57,6 @@ const WORTH_MORE_SPLITS = 0.015;
 /** Share of a time that a second kernel must be predicted to save: batches smaller than {@linkcode IMAGES} pay more for it. */
 const WORTH_A_KERNEL = 0.016;
 
-/** Kernels that are predicted to be fastest for a usual batch, and how many workgroups share the depth of each of their tiles. */
-export function fusedCut(request: PlanRequest, axes: 1 | 2): { runs: TileRuns; splits: number } {
-  const runs = fusedRuns(request, axes);
-  return { runs, splits: chooseSplits(request, runs).splits };
-}
-
 function fusedRuns(request: PlanRequest, axes: 1 | 2): TileRuns {
   const { problem, tile } = request;
   const usual = { ...request, problem: { ...problem, batch: IMAGES } };
@@ -90,18 +84,35 @@ export function runsAmplification(kernels: TileRuns): number {
   }));
 }
 
-/**
- * Microseconds of fused Winograd: for each kernel a transform of the filter, then waves of workgroups, each of which
- * multiplies and then stores its results; then the sums of a depth that is split. Refused if no policy fits the device.
- */
-export function fusedTime(request: PlanRequest, axes: 1 | 2): Planned<number> {
-  const { cost } = chooseSplits(request, fusedRuns(request, axes));
-  return isRefusal(cost) ? cost : cost.time;
+/** The kernels that are predicted to be fastest for a usual batch, and what they take. */
+export interface FusedGeometry extends RunsCost {
+  readonly request: PlanRequest;
+  readonly axes: 1 | 2;
+  /** Workgroups that share the depth of each of their tiles. */
+  readonly splits: number;
 }
 
-/** Microseconds, bytes of workspace, those of partial results among them, and most products that one accumulator adds up. */
+/** Refused if the tile asked for has other axes, or no policy fits the device. */
+export function fusedGeometry(request: PlanRequest, axes: 1 | 2): Planned<FusedGeometry> {
+  const tile = request.tile === undefined ? undefined : parseTile(request.tile);
+  if (tile !== undefined && tile.n.length !== axes) {
+    const given = tile.n.length === 1 ? "1 axis" : `${tile.n.length} axes`;
+    const text = `tile ${formatTile(tile)} has ${given}, winograd${axes}d tiles ${axes}`;
+    return refusal("problem", text);
+  }
+  const { splits, cost } = chooseSplits(request, fusedRuns(request, axes));
+  return isRefusal(cost) ? cost : { request, axes, splits, ...cost };
+}
+
+/** What kernels take. */
 interface RunsCost {
+  readonly cuts: readonly RunCut[];
+  /**
+   * Microseconds: for each kernel a transform of the filter, then waves of workgroups, each of which multiplies and then stores its
+   * results; then the sums of a depth that is split.
+   */
   readonly time: number;
+  /** Bytes of workspace, those of partial results among them, and most products that one accumulator adds up. */
   readonly bytes: number;
   readonly parts: number;
   readonly longest: number;
@@ -159,10 +170,12 @@ function runsCost(request: PlanRequest, kernels: TileRuns, splits: number): Plan
   const device = deviceOf(request);
   const { stream, filterStream } = device.rates;
   const each = partialBytes(request);
+  const cuts: RunCut[] = [];
   let time = 0, filters = 0, parts = 0, longest = 0;
   for (const runs of kernels) {
     const cut = cutRun(request, runs, splits);
     if (isRefusal(cut)) return cut;
+    cuts.push(cut);
     const { product, policy } = cut;
     const extent = request.layout === "nhwc" ? policy.columns : policy.rows;
     const shape = filterShape(request, runs, extent, policy.depth);
@@ -178,7 +191,7 @@ function runsCost(request: PlanRequest, kernels: TileRuns, splits: number): Plan
     parts = Math.max(parts, stored);
     longest = Math.max(longest, chainSteps(request, product, policy.depth).chain * policy.depth);
   }
-  return { time, bytes: filters + parts, parts, longest };
+  return { cuts, time, bytes: filters + parts, parts, longest };
 }
 
 /** α of tiles along one axis. */

@@ -24,24 +24,28 @@ import { amplification2d } from "../../winograd/amplification.ts";
 import type { Algorithm } from "../algorithm.ts";
 import { cutNotes } from "../cut.ts";
 import { ceilTo } from "../geometry.ts";
-import { planInMath } from "../halves.ts";
+import { type MathGeometry, planInMath } from "../halves.ts";
 import { clearMarksPass, convEpilogue, pass, reducePass } from "../passes.ts";
 import type { Pass, Plan, PlanBinding } from "../plan.ts";
-import { isRefusal, type Planned } from "../refusal.ts";
+import type { Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { flatRow, problemBuffers, resultElements, tensorScalar } from "../tensors.ts";
 import { filterShape } from "../winograd_fused/geometry.ts";
 import {
   type ChunkLayout,
   type Context,
-  geometryOf,
   nonfusedReason,
   plannedTile,
   type WinogradGeometry,
 } from "./geometry.ts";
-import { inMath, nonfusedCandidates, nonfusedTime } from "./price.ts";
 import {
-  chooseChunks,
+  type ChunkedGeometry,
+  chunkedGeometry,
+  nonfusedCandidates,
+  nonfusedGeometry,
+  nonfusedTime,
+} from "./price.ts";
+import {
   layOutChunk,
   loadedAlong,
   markPasses,
@@ -251,14 +255,18 @@ function notesOf(
   ];
 }
 
+/** A request in its math; alone where its result is empty. */
+type NonfusedGeometry = MathGeometry<ChunkedGeometry> | { readonly asked: PlanRequest };
+
 /**
  * Plans Winograd in separate passes: transforms of the operands, α0·α1 products a group, transform of the products. Works
  * in chunks of the batch that share their workspace.
  */
-function planWinogradNonfused(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
-  if (resultElements(asked.problem) > 0) {
-    return planInMath(asked, inMath(asked), (request) => planWinograd(request, mode));
+function planWinogradNonfused(made: NonfusedGeometry, mode: SizeMode): Planned<Plan> {
+  if ("geometry" in made) {
+    return planInMath(made, chunkedGeometry, (geometry) => planWinograd(geometry, mode));
   }
+  const { asked } = made;
   return problemBuffers(asked).buffers.plan({
     kernel: "winograd2d_nonfused",
     algorithm: "winograd2d-nonfused",
@@ -271,12 +279,9 @@ function planWinogradNonfused(asked: PlanRequest, mode: SizeMode): Planned<Plan>
 }
 
 /** Plans what says how its products are multiplied. */
-function planWinograd(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+function planWinograd({ geometry, chunk }: ChunkedGeometry, mode: SizeMode): Planned<Plan> {
+  const { request, tile } = geometry;
   const { problem } = request;
-  const geometry = geometryOf(request);
-  const chunk = chooseChunks(geometry);
-  if (isRefusal(chunk)) return chunk;
-  const { tile } = geometry;
   const { splits, policy } = chunk.cut;
   const perSplit = Math.ceil(chunk.depth / splits);
   const count = chunk.images === 0 ? 1 : Math.ceil(problem.batch / chunk.images);
@@ -383,12 +388,13 @@ function planWinograd(request: PlanRequest, mode: SizeMode): Planned<Plan> {
 }
 
 /** Winograd in separate passes. */
-export const winogradNonfused: Algorithm = {
+export const winogradNonfused: Algorithm<NonfusedGeometry> = {
   name: "winograd2d-nonfused",
   options: ["policy", "splits", "tile", "math"],
   dtypes: FLOAT_DTYPES,
   refuse: nonfusedReason,
   candidates: nonfusedCandidates,
-  price: nonfusedTime,
+  geometry: (asked) => resultElements(asked.problem) === 0 ? { asked } : nonfusedGeometry(asked),
+  price: (made) => "geometry" in made ? nonfusedTime(made) : undefined,
   plan: planWinogradNonfused,
 };

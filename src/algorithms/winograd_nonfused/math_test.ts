@@ -5,10 +5,10 @@ import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { H200, softwareDevice } from "../device/h200.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
-import { isRefusal } from "../refusal.ts";
+import { expectPlanned, isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { geometryOf } from "./geometry.ts";
-import { inMath, nonfusedTime } from "./price.ts";
+import { nonfusedGeometry, nonfusedTime } from "./price.ts";
 import { operandMarks } from "./workspace.ts";
 
 /** A request for Winograd in separate passes, of a device with matrix units. */
@@ -49,7 +49,8 @@ Deno.test("auto takes halves where they are predicted to take less, and never wh
   const exact = planConv(asked(CONV4, "fwd", { algorithm: "auto", exact: true }));
   assert.equal(exact.algorithm, "implicit-gemm");
   // What it takes is what takes less.
-  const time = (more: Partial<PlanRequest>) => nonfusedTime(asked(CONV4, "fwd", more)) as number;
+  const time = (more: Partial<PlanRequest>) =>
+    nonfusedTime(expectPlanned(nonfusedGeometry(asked(CONV4, "fwd", more))));
   assert.ok(time({}) === time({ math: "f16x3" }) && time({}) < 0.95 * time({ math: "f32" }));
 });
 
@@ -70,11 +71,11 @@ Deno.test("auto takes the tile and the products that were measured to be fastest
   }
 });
 
-Deno.test("inMath() says how products are multiplied, and leaves other types alone", () => {
-  const half = inMath(asked(CONV4, "fwd", { dtype: "f16" }));
-  assert.ok(!isRefusal(half) && half.math === undefined);
-  const split = inMath(asked(CONV4));
-  assert.ok(!isRefusal(split) && split.math === "f16x3");
+Deno.test("a geometry says how products are multiplied, and leaves other types alone", () => {
+  const half = expectPlanned(nonfusedGeometry(asked(CONV4, "fwd", { dtype: "f16" })));
+  assert.equal(half.request.math, undefined);
+  const split = expectPlanned(nonfusedGeometry(asked(CONV4)));
+  assert.equal(split.request.math, "f16x3");
 });
 
 Deno.test("convolutions that cannot be in halves are refused with a sentence that says why", () => {

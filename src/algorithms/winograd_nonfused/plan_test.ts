@@ -6,10 +6,10 @@ import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
 import { formatTile } from "../../winograd/tile.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
-import { isRefusal } from "../refusal.ts";
+import { expectPlanned, isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { defaultTile, nonfusedReason } from "./geometry.ts";
-import { nonfusedTime } from "./price.ts";
+import { nonfusedGeometry, nonfusedTime } from "./price.ts";
 import { DEFAULT_CHUNK_BYTES } from "./workspace.ts";
 
 const h200 = {
@@ -140,7 +140,7 @@ Deno.test("chunks of backward-filter are as many as split sums need, where whole
   assert.match(plan.kernel, /_split$/);
   assert.ok(plan.workspaceBytes <= 128e6);
   const ms = (more: Partial<PlanRequest>) =>
-    nonfusedTime(request(problem, { layout: "nhwc", ...more })) as number;
+    nonfusedTime(expectPlanned(nonfusedGeometry(request(problem, { layout: "nhwc", ...more }))));
   assert.ok(ms({ maxWorkspaceBytes: 128e6 }) < 1.2 * ms({}));
   // Of tiles that are padded less more of the batch has room: little above the least, four images.
   const conv5 = { ...problemOf(32, 512, [7, 7], [3, 3]), op: "fwd" } as const;

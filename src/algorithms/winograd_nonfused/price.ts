@@ -12,7 +12,7 @@ import {
   passTime,
   productTime,
 } from "../device/model.ts";
-import { inMath as convInMath } from "../halves.ts";
+import { geometryInMath, type MathGeometry } from "../halves.ts";
 import type { Candidate } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
@@ -24,6 +24,7 @@ import {
   tensorElements,
 } from "../tensors.ts";
 import {
+  type ChunkLayout,
   defaultTile,
   geometryOf,
   nonfusedReason,
@@ -38,17 +39,15 @@ const LARGE = 64;
 const SHORT = 36;
 
 /**
- * Microseconds of non-fused Winograd whose request says how products are multiplied: each chunk's transforms move the tensors and what
- * is made of them, then its products run on the main loop. Refused if `maxWorkspaceBytes` is too small for one image.
+ * Microseconds of non-fused Winograd: each chunk's transforms move the tensors and what is made of them, then its products run on the
+ * main loop.
  */
-function timeInMath(request: PlanRequest): Planned<number> {
+function timeOf({ geometry, chunk }: ChunkedGeometry): number {
+  const { request } = geometry;
   const device = deviceOf(request);
   const { problem, layout } = request;
   const [read, summed] = [operandBytes(request), partialBytes(request)];
-  const geometry = geometryOf(request);
   const { tile } = geometry;
-  const chunk = chooseChunks(geometry);
-  if (isRefusal(chunk)) return chunk;
   const chunks = chunk.images === 0 ? 1 : problem.batch / chunk.images;
   const { operandElements, resultElements: summedProducts, cut: { cost, splits } } = chunk;
   const transformed = scalarBytes(tile.stored);
@@ -109,19 +108,32 @@ function marksTime(
   }, device.times.dispatch);
 }
 
-/** The request with how its products are multiplied. */
-export function inMath(request: PlanRequest): Planned<PlanRequest> {
-  return convInMath(request, {
+/** A request's products and the chunks of the batch in which they are made. */
+export interface ChunkedGeometry {
+  readonly geometry: WinogradGeometry;
+  readonly chunk: ChunkLayout;
+}
+
+/** Of a request whose math is said. */
+export function chunkedGeometry(request: PlanRequest): Planned<ChunkedGeometry> {
+  const geometry = geometryOf(request);
+  const chunk = chooseChunks(geometry);
+  return isRefusal(chunk) ? chunk : { geometry, chunk };
+}
+
+/** The same in the math that is asked for, or that takes less. */
+export function nonfusedGeometry(request: PlanRequest): Planned<MathGeometry<ChunkedGeometry>> {
+  return geometryInMath(request, {
     products: (split) => summedPatches(geometryOf(split), split.problem.batch),
-    time: timeInMath,
+    geometry: chunkedGeometry,
+    time: timeOf,
     clearly: 0.95,
   });
 }
 
-/** Microseconds of non-fused Winograd, as {@linkcode timeInMath} has them. */
-export function nonfusedTime(asked: PlanRequest): Planned<number> {
-  const request = inMath(asked);
-  return isRefusal(request) ? request : timeInMath(request);
+/** Predicted microseconds. */
+export function nonfusedTime({ geometry }: MathGeometry<ChunkedGeometry>): number {
+  return timeOf(geometry);
 }
 
 /**

@@ -1,7 +1,8 @@
 import assert from "#assert";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { request } from "../../../tests/plan_request.ts";
-import { nonfusedTime } from "./price.ts";
+import { expectPlanned } from "../refusal.ts";
+import { nonfusedGeometry, nonfusedTime } from "./price.ts";
 
 Deno.test("nonfusedTime() of one image is what an H200 took: large transforms take longer, however little they move", () => {
   // Milliseconds measured on an H200.
@@ -13,7 +14,8 @@ Deno.test("nonfusedTime() of one image is what an H200 took: large transforms ta
       ["F(6x6,3x3)", 0.02331],
     ] as const
   ) {
-    const ratio = nonfusedTime(request(problem, { layout: "nhwc", tile })) as number / 1e3 / ms;
+    const geometry = expectPlanned(nonfusedGeometry(request(problem, { layout: "nhwc", tile })));
+    const ratio = nonfusedTime(geometry) / 1e3 / ms;
     assert.ok(ratio > 0.85 && ratio < 1.15, `${tile}: ${ratio}`);
   }
 });

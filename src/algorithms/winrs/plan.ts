@@ -127,10 +127,22 @@ export function configured(request: PlanRequest): Planned<Configuration> {
   return isRefusal(figures) ? figures : configure(request.problem, figures);
 }
 
-/** {@linkcode planConfiguration}, on software devices with as many segments as keep loops short, unless their number is said. */
-export function planWinrs(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+/** A request and what is configured for it. */
+export interface WinrsGeometry {
+  readonly request: PlanRequest;
+  readonly configuration: Configuration;
+}
+
+export function winrsGeometry(request: PlanRequest): Planned<WinrsGeometry> {
   const configuration = configured(request);
-  if (isRefusal(configuration)) return configuration;
+  return isRefusal(configuration) ? configuration : { request, configuration };
+}
+
+/** {@linkcode planConfiguration}, on software devices with as many segments as keep loops short, unless their number is said. */
+export function planWinrs(
+  { request, configuration }: WinrsGeometry,
+  mode: SizeMode,
+): Planned<Plan> {
   const plan = planConfiguration(request, mode, configuration);
   if (isRefusal(plan)) return plan;
   const longest = longestLoops(plan);
@@ -139,7 +151,8 @@ export function planWinrs(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   }
   // Segments are whole rows and tiles, so that half as long again leaves room for uneven ones.
   const splits = Math.ceil(1.5 * configuration.segmentation.count * longest / MOST_ITERATIONS);
-  return planWinrs({ ...request, splits }, mode);
+  const shorter = winrsGeometry({ ...request, splits });
+  return isRefusal(shorter) ? shorter : planWinrs(shorter, mode);
 }
 
 /**

@@ -1,6 +1,7 @@
 import assert from "#assert";
 import { H200_LIMITS } from "../../../bench/h200_limits.ts";
 import { configureAs, parsePair } from "../../../tests/support/winrs_figures.ts";
+import type { SizeMode } from "../../kernels/module.ts";
 import { convProblem } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
@@ -12,6 +13,7 @@ import type { PlanRequest } from "../request.ts";
 import {
   planConfiguration as tryPlanConfiguration,
   planWinrs as tryPlanWinrs,
+  winrsGeometry,
   winrsReason,
 } from "./plan.ts";
 import { pairWithin, winrsBound } from "./price.ts";
@@ -40,8 +42,8 @@ function request(more: Partial<PlanRequest> = {}): PlanRequest {
   };
 }
 
-const planWinrs = (...asked: Parameters<typeof tryPlanWinrs>) =>
-  expectPlanned(tryPlanWinrs(...asked));
+const planWinrs = (asked: PlanRequest, mode: SizeMode) =>
+  expectPlanned(tryPlanWinrs(expectPlanned(winrsGeometry(asked)), mode));
 const planConfiguration = (...asked: Parameters<typeof tryPlanConfiguration>) =>
   expectPlanned(tryPlanConfiguration(...asked));
 

@@ -4,7 +4,7 @@ import { type Algorithm, type OptionChoice, pointless, slowToCompile } from "../
 import { deviceOf } from "../device/h200.ts";
 import { copyTime } from "../device/model.ts";
 import type { Candidate } from "../plan.ts";
-import { isRefusal, type Planned } from "../refusal.ts";
+import { isRefusal } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
 import { resultBytes, resultElements } from "../tensors.ts";
 import { mostSegments, workgroupsInFlight } from "./baseline.ts";
@@ -25,7 +25,15 @@ import {
   pairText,
   possiblePairs,
 } from "./pair.ts";
-import { configured, figuresOf, planWinrs, targetBytes, winrsReason } from "./plan.ts";
+import {
+  configured,
+  figuresOf,
+  planWinrs,
+  targetBytes,
+  type WinrsGeometry,
+  winrsGeometry,
+  winrsReason,
+} from "./plan.ts";
 
 function pairAmplification(request: PlanRequest, pair: KernelPair): number {
   return Math.max(...pairKernels(pair).map((omega) => enlarged(request, omega)));
@@ -67,9 +75,7 @@ export function winrsBound(request: PlanRequest, pair: KernelPair): number {
 }
 
 /** Microseconds of WinRS as it would be configured; sums are rounded in a pass. */
-function winrsTime(request: PlanRequest): Planned<number> {
-  const configuration = configured(request);
-  if (isRefusal(configuration)) return configuration;
+function winrsTime({ request, configuration }: WinrsGeometry): number {
   const { problem } = request;
   const device = deviceOf(request);
   const summed = targetBytes(request);
@@ -124,7 +130,7 @@ export function winrsCandidates(request: PlanRequest, allowed: number): Candidat
 }
 
 /** Backward-filter by one-dimensional Winograd in segments. */
-export const winrs: Algorithm = {
+export const winrs: Algorithm<WinrsGeometry> = {
   name: "winrs",
   options: ["policy", "splits", "pair", "variant"],
   dtypes: FLOAT_DTYPES,
@@ -132,6 +138,7 @@ export const winrs: Algorithm = {
   candidates: winrsCandidates,
   // Segments take longer to choose than all else: not where no choice of them could win.
   atLeast: (request, { amplification }) => winrsBound(request, pairWithin(request, amplification)),
+  geometry: winrsGeometry,
   price: winrsTime,
   rivals: winrsRivals,
   plan: planWinrs,
