@@ -15,8 +15,7 @@ import { permute } from "../src/tensor/layout.ts";
 import { type DataKind, makeOperands } from "../src/verify/data.ts";
 import { diagnose, diagnosisText } from "../src/verify/diagnose.ts";
 import { type FuzzCase, requestOf } from "../src/verify/fuzz.ts";
-import { randomConv, randomGemm, subjectOf } from "../src/verify/problems.ts";
-import { parseRanges } from "../src/verify/ranges.ts";
+import { parseRanges, randomConv, randomGemm, subjectOf } from "../src/verify/problems.ts";
 import { verifySubject } from "../src/verify/verify.ts";
 import { startWorker } from "../src/verify/worker.ts";
 

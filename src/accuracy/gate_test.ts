@@ -2,7 +2,7 @@ import assert from "#assert";
 import { F16, F32, judge, measureAccuracy, NO_ERRORS, rmsLimit, type Yardstick } from "./mod.ts";
 import type { ErrorGroup } from "./groups.ts";
 import type { Measured } from "./measure.ts";
-import { type ErrorStatistics, errorStatistics } from "./statistics.ts";
+import { type ErrorStatistics, errorStatistics } from "./yardstick.ts";
 
 const UNIT_ROUNDOFF = 2 ** -24;
 

@@ -1,8 +1,7 @@
 /** What errors may reach: limits from simulated arithmetic, and a closer look at what stands out. */
 import type { ErrorGroup } from "./groups.ts";
 import type { GroupMember, Measured } from "./measure.ts";
-import type { ErrorStatistics } from "./statistics.ts";
-import type { Yardstick } from "./yardstick.ts";
+import type { ErrorStatistics, Yardstick } from "./yardstick.ts";
 
 /** Times the 99.9th percentile of simulated errors that a single output may reach. */
 const SINGLE = 7;

@@ -1,10 +1,94 @@
+import { InputTypeError } from "../errors.ts";
 import type { ReferenceResult } from "../reference/reference.ts";
-import { elementCount, unravelIndex } from "../tensor/tensor.ts";
+import { elementCount, rowMajorStrides, type Tensor, unravelIndex } from "../tensor/tensor.ts";
 import { type ErrorGroup, groupErrors, type Grouping } from "./groups.ts";
-import type { Precision } from "./precision.ts";
-import { quantiles } from "./quantiles.ts";
-import type { AccuracyReport } from "./report.ts";
+import { F16, F32, F64, type Precision } from "./precision.ts";
 import { comparison, flushedSize, type MeasureOptions } from "./walk.ts";
+
+/** An output, and what it should be. */
+export interface WorstElement {
+  /** Index in canonical axes: N K P Q, N C H W or K C R S. */
+  readonly index: number[];
+  /** What the kernel gave. */
+  readonly got: number;
+  /** What the reference says. */
+  readonly ref: number;
+}
+
+/**
+ * How far results are from their reference. Names are those of the record schema. Relative figures are over
+ * outputs with a finite reference other than 0, and `null` where there is none.
+ */
+export interface AccuracyReport {
+  /** Mean of |y − ref| / |ref|. */
+  readonly mare: number | null;
+  /** Quantiles of the same, to 0.2 %. */
+  readonly median_rel: number | null;
+  /** The 99th percentile of the same. */
+  readonly p99_rel: number | null;
+  /** The largest of the same. */
+  readonly max_rel: number | null;
+  /** Largest |y − ref| in units of float32's last place at ref. */
+  readonly max_ulp: number | null;
+  /** ‖y − ref‖ / ‖ref‖; 0 where both are 0, infinite where only the reference is 0. */
+  readonly rel_l2: number;
+  /** Largest |y − ref| over its scale, u · Σ|a||b| but for f16 results (`errorScale`). */
+  readonly max_bound_ratio: number;
+  /** Mean of (y − ref) / Σ|a||b|: a bias, as truncation has it, shows here. */
+  readonly mean_signed: number;
+  /** ‖Σ|a||b|‖ / ‖ref‖: how much the data cancels; 1 for positive data, more for subnormal. */
+  readonly condition: number;
+  /** NaNs among the outputs that were compared. */
+  readonly nan: number;
+  /** Infinities among them. */
+  readonly inf: number;
+  /** Outputs that are NaN or infinite where the reference is not the same, or the other way round. */
+  readonly mismatched: number;
+  /** Outputs whose reference is 0: left out of relative figures, not of the bound ratio. */
+  readonly zero_ref: number;
+  /** Outputs compared, out of `total`. */
+  readonly checked: number;
+  /** Outputs of the result. */
+  readonly total: number;
+  /** The largest bound ratios, largest first. */
+  readonly worst: readonly WorstElement[];
+}
+
+/** 512 bins to each power of two: neighbours differ by 0.2 %. */
+const SHIFT = 11;
+const BINS = 2 ** 20;
+
+/** A histogram of numbers >= 0 over the whole range of doubles, for quantiles in one pass. */
+interface Quantiles {
+  add(value: number): void;
+  /** The value that a fraction `q` of all lies at or below, to 0.2 %; `null` where nothing was added. */
+  at(q: number): number | null;
+}
+
+/** Makes an empty histogram. */
+function quantiles(): Quantiles {
+  const counts = new Uint32Array(BINS);
+  const number = new Float64Array(1);
+  // A double's upper half: exponent and leading bits, in the order of the values themselves.
+  const words = new Uint32Array(number.buffer);
+  let count = 0;
+  return {
+    add(value) {
+      number[0] = value;
+      counts[words[1]! >>> SHIFT]!++;
+      count++;
+    },
+    at(q) {
+      if (count === 0) return null;
+      const rank = Math.min(count, Math.max(1, Math.ceil(q * count)));
+      let bin = 0;
+      for (let below = counts[0]!; below < rank; below += counts[++bin]!);
+      words[0] = 0;
+      words[1] = bin << SHIFT;
+      return number[0]!;
+    },
+  };
+}
 
 /** An output whose error is large for its scale. */
 export interface Outlier {
@@ -298,4 +382,38 @@ function lastPlace(): (value: number) => number {
     number[0] = value;
     return units[(words[1]! >>> 20) & 2047]!;
   };
+}
+
+/**
+ * The metrics between two tensors of one shape. Nothing is known of the sums they were made by, so |ref|
+ * stands in for Σ|a||b|: the bound ratio is the largest relative error in roundings of `got`'s dtype, and
+ * infinite where `ref` is 0 and `got` is not. Axis 1 counts as channels, where there is one.
+ *
+ * @throws {TypeError} if the shapes differ.
+ * @example
+ * ```ts
+ * import { compareTensors, tensor } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const ref = tensor("f32", [2], new Float32Array([1, 2]));
+ * const got = tensor("f32", [2], new Float32Array([1, 2.5]));
+ * assert.equal(compareTensors(got, ref).max_rel, 0.25);
+ * ```
+ */
+export function compareTensors(got: Tensor, ref: Tensor): AccuracyReport {
+  const { shape } = ref;
+  if (got.shape.length !== shape.length || got.shape.some((size, axis) => size !== shape[axis])) {
+    throw new InputTypeError(`Cannot compare tensors: shapes are [${got.shape}] and [${shape}]`);
+  }
+  const values = numbers(ref);
+  return measureAccuracy(numbers(got), { values, magnitudes: values.map(Math.abs), shape }, {
+    strides: rowMajorStrides(shape),
+    precision: got.dtype === "f64" ? F64 : got.dtype === "f16" ? F16 : F32,
+  }).report;
+}
+
+function numbers({ data }: Tensor): Float64Array {
+  const values = new Float64Array(data.length);
+  for (let i = 0; i < values.length; i++) values[i] = Number(data[i]!);
+  return values;
 }

@@ -1,16 +1,25 @@
-export { compareTensors } from "./compare.ts";
-export type { ResultTiles } from "../problem/result_tiles.ts";
-export type { Floors } from "./floors.ts";
-export { judge, type Judgement, type JudgeOptions } from "./gate.ts";
-export type { ErrorGroup, Grouping } from "./groups.ts";
-export { rmsLimit, typicalRms } from "./limits.ts";
 export {
+  type AccuracyReport,
+  compareTensors,
   type ErrorSums,
   type GroupMember,
   measureAccuracy,
   type Measured,
   type Outlier,
+  type WorstElement,
 } from "./measure.ts";
+export type { ResultTiles } from "../problem/result_tiles.ts";
+export {
+  type ErrorStatistics,
+  type Floors,
+  NO_ERRORS,
+  NO_ERRORS_YARDSTICK,
+  sampleAlone,
+  type Yardstick,
+} from "./yardstick.ts";
+export { judge, type Judgement, type JudgeOptions } from "./gate.ts";
+export type { ErrorGroup, Grouping } from "./groups.ts";
+export { rmsLimit, typicalRms } from "./limits.ts";
 export { EMPTY_RESULT } from "./notes.ts";
 export {
   arithmeticPrecision,
@@ -22,7 +31,4 @@ export {
   type Precision,
   stored,
 } from "./precision.ts";
-export type { AccuracyReport, WorstElement } from "./report.ts";
-export { type ErrorStatistics, NO_ERRORS } from "./statistics.ts";
-export { NO_ERRORS_YARDSTICK, sampleAlone, type Yardstick } from "./yardstick.ts";
 export type { MeasureOptions } from "./walk.ts";

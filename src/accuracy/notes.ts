@@ -1,7 +1,7 @@
 /** What a judgement says in words beside its figures. */
 import type { Measured } from "./measure.ts";
 import type { Precision } from "./precision.ts";
-import type { ErrorStatistics } from "./statistics.ts";
+import type { ErrorStatistics } from "./yardstick.ts";
 
 /** The share of outputs too small to be seen from which on it is said. */
 const TINY_SHARE = 0.01;

@@ -1,8 +1,7 @@
 import type { Projection } from "../reference/projection.ts";
 import type { ChannelSums } from "../reference/project_channels.ts";
-import type { Floors } from "./floors.ts";
+import type { ErrorStatistics, Floors } from "./yardstick.ts";
 import type { Precision } from "./precision.ts";
-import type { ErrorStatistics } from "./statistics.ts";
 import { type ResultTiles, tileNumbers } from "../problem/result_tiles.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
 

@@ -3,7 +3,7 @@ import { activationError } from "../problem/error_bound.ts";
 import type { Activation } from "../problem/epilogue.ts";
 import type { ReferenceResult } from "../reference/reference.ts";
 import { unravelIndex } from "../tensor/tensor.ts";
-import type { Floors } from "./floors.ts";
+import type { Floors } from "./yardstick.ts";
 import type { Grouping } from "./groups.ts";
 import { errorScale, type Precision, stored } from "./precision.ts";
 

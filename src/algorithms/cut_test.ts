@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { CHECK_DEVICE } from "../bench/check_device.ts";
+import { CHECK_DEVICE } from "../bench/check_suite.ts";
 import { findPolicy } from "../kernels/policy.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";

@@ -12,8 +12,15 @@ import { readText } from "../read_text.ts";
 import { randomStream } from "../reference/sample.ts";
 import type { Layout } from "../tensor/layout.ts";
 import type { FuzzCase } from "../verify/fuzz.ts";
-import { type Asked, convAsked, randomConv, randomGemm } from "../verify/problems.ts";
-import { drawNumber, parseRanges, type Ranges } from "../verify/ranges.ts";
+import {
+  type Asked,
+  convAsked,
+  drawNumber,
+  parseRanges,
+  randomConv,
+  randomGemm,
+  type Ranges,
+} from "../verify/problems.ts";
 import type { FuzzOptions } from "./fuzz_options.ts";
 import { withOptions } from "./gemm_files.ts";
 import type { MatrixOptions } from "./gemm_options.ts";

@@ -1,7 +1,6 @@
 import type { SuiteRun } from "../bench/benchdnn.ts";
-import { OWN_SUITES, suiteSubject } from "../bench/own_suites.ts";
+import { OWN_SUITES, readSuite, suiteSubject } from "../bench/suite_files.ts";
 import { parseSuite, type SuiteProblem, type SuiteProduct } from "../bench/suite.ts";
-import { readSuite } from "../bench/suite_files.ts";
 import type { CommandUnknownOpts } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
 import { parseGemmSuite } from "../problem/gemm_suite.ts";

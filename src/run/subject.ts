@@ -1,9 +1,7 @@
-import type { Floors } from "../accuracy/floors.ts";
+import type { ErrorStatistics, Floors, Yardstick } from "../accuracy/yardstick.ts";
 import type { Grouping } from "../accuracy/groups.ts";
 import type { Precision } from "../accuracy/precision.ts";
 import type { ProjectionNoise } from "../accuracy/projection.ts";
-import type { ErrorStatistics } from "../accuracy/statistics.ts";
-import type { Yardstick } from "../accuracy/yardstick.ts";
 import type { OptionChoice } from "../algorithms/algorithm.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";

@@ -1,4 +1,4 @@
-import type { Floors } from "../accuracy/floors.ts";
+import type { Floors } from "../accuracy/yardstick.ts";
 import type { ConvProblem } from "../problem/conv_problem.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Geometry, HostArray, Triple } from "../reference/geometry.ts";

@@ -1,6 +1,5 @@
-import type { Floors } from "../accuracy/floors.ts";
+import type { Floors, Yardstick } from "../accuracy/yardstick.ts";
 import { type Precision, stored } from "../accuracy/precision.ts";
-import type { Yardstick } from "../accuracy/yardstick.ts";
 import { accumulationLength, type ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { PlanArithmetic, TileShare } from "../problem/plan_arithmetic.ts";

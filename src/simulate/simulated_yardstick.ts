@@ -1,6 +1,5 @@
 import { errorScale, type Precision } from "../accuracy/precision.ts";
-import { type ErrorStatistics, errorStatistics } from "../accuracy/statistics.ts";
-import type { Yardstick } from "../accuracy/yardstick.ts";
+import { type ErrorStatistics, errorStatistics, type Yardstick } from "../accuracy/yardstick.ts";
 import { randomStream } from "../reference/sample.ts";
 import {
   closerLook,

@@ -1,5 +1,5 @@
 import { F32 } from "../accuracy/precision.ts";
-import type { ErrorStatistics } from "../accuracy/statistics.ts";
+import type { ErrorStatistics } from "../accuracy/yardstick.ts";
 import { convProblem, tensorShape } from "../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";

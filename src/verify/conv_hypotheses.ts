@@ -1,5 +1,7 @@
 /** Faults that kernels of convolutions typically have. */
-import { operandTensors, tensorShape } from "../problem/conv_problem.ts";
+import { type ConvProblem, operandTensors, tensorShape } from "../problem/conv_problem.ts";
+import type { Activation } from "../problem/epilogue.ts";
+import { activate } from "../reference/activate.ts";
 import {
   canonicalStrides,
   type Geometry,
@@ -7,11 +9,79 @@ import {
   type HostArray,
   type Triple,
 } from "../reference/geometry.ts";
+import { scaledWhole } from "../reference/integers.ts";
+import type { ReferenceInputs } from "../reference/reference.ts";
+import type { HostOperands, Subject } from "../run/subject.ts";
+import { type ConvOperands, convOperands } from "../simulate/conv_operands.ts";
+import { convSource } from "../simulate/conv_source.ts";
+import { blockOf, gridOf } from "../simulate/conv_yardstick.ts";
+import { simulateSums } from "../simulate/sums.ts";
 import { FILTER_LAYOUTS, LAYOUTS, stridesInLayout } from "../tensor/layout.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
-import { type ConvCase, type ConvVariant, convVariant } from "./conv_variants.ts";
 import type { Hypothesis } from "./hypothesis.ts";
 import { type MovedCase, movedHypotheses, movedHypothesis } from "./moved_outputs.ts";
+
+/** A convolution whose outputs are looked into. */
+interface ConvCase extends ConvOperands {
+  readonly bias: ArrayLike<number> | undefined;
+  readonly activation: Activation;
+  /** Canonical, of the result. */
+  readonly shape: readonly number[];
+}
+
+/** What a kernel does otherwise than it should; as it should where absent. */
+interface ConvVariant {
+  readonly geometry?: Geometry;
+  readonly first?: HostArray;
+  readonly second?: HostArray;
+  /** The group whose operands on the left, and the channel of all groups together whose ones on the right, an output takes. */
+  readonly groupOf?: (channel: number) => number;
+  /** How many times the bias is added. */
+  readonly biases?: number;
+  readonly activation?: Activation;
+  /** Whether the bias is added behind the activation. */
+  readonly late?: boolean;
+}
+
+/** A convolution as a case. */
+export function convCase(
+  problem: ConvProblem,
+  inputs: ReferenceInputs,
+  shape: readonly number[],
+  activation: Activation,
+): ConvCase {
+  return { ...convOperands(problem, inputs), bias: inputs.bias, activation, shape };
+}
+
+/** The outputs at canonical indices. */
+function convVariant(
+  of: ConvCase,
+  indices: readonly number[],
+  variant: ConvVariant,
+): Float64Array {
+  const { geometry: own, bias, shape } = of;
+  const { biases = 1, activation = of.activation, late = false, groupOf } = variant;
+  const operands: ConvOperands = {
+    problem: of.problem,
+    geometry: variant.geometry ?? own,
+    first: variant.first ?? of.first,
+    second: variant.second ?? of.second,
+  };
+  const grid = gridOf(of, {});
+  const area = shape.slice(2).reduce((all, one) => all * one, 1);
+  return Float64Array.from(indices, (index) => {
+    const { group, place, channel } = blockOf(of, grid, index);
+    const whole = group * grid.channels + channel;
+    const from = groupOf?.(whole) ?? group;
+    // Channels are counted from the group's first one on.
+    const rights = [whole - from * grid.channels];
+    const source = convSource(operands, { group: from, lefts: [place], rights }, undefined, {});
+    const sum = simulateSums(source, {}).exact[0]!;
+    if (bias === undefined) return activate(activation, sum);
+    const shift = biases * bias[Math.floor(index / area) % shape[1]!]!;
+    return late ? activate(activation, sum) + shift : activate(activation, sum + shift);
+  });
+}
 
 /** Blocks of channels that kernels sum at a time. */
 const BLOCKS = [4, 8, 16, 32, 64, 128];
@@ -282,4 +352,44 @@ function shortVariants({ problem: { op }, geometry: g }: ConvCase): Named {
     ? [["the last image left out", { geometry: { ...g, batch: g.batch - 1 } }]] as const
     : [];
   return [...channels, ...images];
+}
+
+/** What may have become of the bytes at some canonical indices; nothing of results that are none. */
+export async function byteHypotheses(
+  { asked, linear, activation, shape, result: { dtype } }: Subject,
+  operands: HostOperands,
+  indices: readonly number[],
+): Promise<readonly Hypothesis[]> {
+  if ("gemm" in asked || linear === undefined || (dtype !== "i8" && dtype !== "u8")) return [];
+  const { scale = 1, zeroPoint = 0 } = asked.conv.epilogue ?? {};
+  const order = [...indices].sort((a, b) => a - b);
+  const { values } = await linear.reference.of(operands, { indices: Float64Array.from(order) });
+  const sums = new Map(order.map((index, i) => [index, activate(activation, values[i]!)]));
+  const area = elementCount(shape.slice(2));
+  const scaleAt = (index: number) =>
+    typeof scale === "number"
+      ? Math.fround(scale)
+      : operands.scale![Math.floor(index / area) % shape[1]!]!;
+  const [least, most] = dtype === "i8" ? [-128, 127] : [0, 255];
+  const clipped = (value: number) => Math.max(least, Math.min(most, value));
+  const wrapped = (value: number) => (((value - least) % 256) + 256) % 256 + least;
+  const one = (name: string, of: (sum: number, scale: number) => number): Hypothesis => ({
+    name,
+    values: (places) => Float64Array.from(places, (index) => of(sums.get(index)!, scaleAt(index))),
+  });
+  return [
+    one(
+      "results wrapped around in place of saturated",
+      (sum, by) => wrapped(scaledWhole(sum, by) + zeroPoint),
+    ),
+    one(
+      "results cut off in place of rounded",
+      (sum, by) => clipped(Math.trunc(sum * by) + zeroPoint),
+    ),
+    one("results rounded down", (sum, by) => clipped(Math.floor(sum * by) + zeroPoint)),
+    ...(zeroPoint === 0
+      ? []
+      : [one("the output's zero point left out", (sum, by) => clipped(scaledWhole(sum, by)))]),
+    one("the scale left out", (sum) => clipped(sum + zeroPoint)),
+  ];
 }

@@ -27,7 +27,7 @@ export interface FuzzCase extends FuzzData {
 }
 
 /** How cases are judged. */
-export interface FuzzJudging {
+interface FuzzJudging {
   /** What the kernel claims; of `auto` what goes with the operands' type. */
   readonly arithmetic: string;
   /** Name of the kernel in records. */

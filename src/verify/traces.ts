@@ -7,7 +7,7 @@ import type { OperandRounding, PlanArithmetic } from "../problem/plan_arithmetic
 import type { Checked, Reference } from "../run/check.ts";
 import { type HostData, type HostOperands, isIntegral } from "../run/subject.ts";
 import { ROUNDINGS } from "../simulate/roundings.ts";
-import { sampledOutputs } from "./sampled_outputs.ts";
+import { sampledOutputs } from "./hypothesis.ts";
 
 /** Outputs that are looked at. */
 const COUNT = 1024;

@@ -3,9 +3,8 @@ import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { caseChecks } from "../run/case_checks.ts";
 import { type Checked, type Reference, yardstickOf } from "../run/check.ts";
 import { type HostData, type HostOperands, isIntegral, type Subject } from "../run/subject.ts";
-import type { Way } from "./claimed_tiles.ts";
+import { type Claim, type ClaimedCase, parseClaims, type Way } from "./claims.ts";
 import { coarserTrace } from "./traces.ts";
-import { type Claim, type ClaimedCase, parseClaims } from "./claims.ts";
 
 /** What errors that `auto` ascribes to an arithmetic are of its usual ones, at least. */
 const USUAL_SHARE = 0.1;

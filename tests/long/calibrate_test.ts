@@ -3,10 +3,13 @@ import { H200_LIMITS } from "../../bench/h200_limits.ts";
 import { rankRivals, rivalName } from "../../src/algorithms/cost/auto.ts";
 import { H200 } from "../../src/algorithms/device/h200.ts";
 import type { DeviceModel } from "../../src/algorithms/device/model.ts";
-import { calibrate, steadied } from "../../src/bench/calibrate/calibrate.ts";
+import {
+  calibrate,
+  countMultiprocessors,
+  type Measuring,
+  steadied,
+} from "../../src/bench/calibrate/calibrate.ts";
 import { figure, figurePaths, withFigure } from "../../src/bench/calibrate/fit.ts";
-import type { Measuring } from "../../src/bench/calibrate/measuring.ts";
-import { countMultiprocessors } from "../../src/bench/calibrate/multiprocessors.ts";
 import { calibrationProbes, type Probe } from "../../src/bench/calibrate/probes.ts";
 import { OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";

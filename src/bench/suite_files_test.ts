@@ -3,8 +3,7 @@ import { fileURLToPath } from "node:url";
 import { EXIT } from "../errors.ts";
 import { temporaryDirectory } from "../../tests/cli.ts";
 import { wgconvHere } from "../../tests/support/in_process.ts";
-import { OWN_SUITES, suiteSubject } from "./own_suites.ts";
-import { readGemmSuite, readSuite } from "./suite_files.ts";
+import { OWN_SUITES, readGemmSuite, readSuite, suiteSubject } from "./suite_files.ts";
 
 const FOLDER = new URL("../../bench/suites/", import.meta.url);
 
