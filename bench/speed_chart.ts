@@ -3,7 +3,7 @@
  *   deno run -A bench/speed_chart.ts docs/speed.svg
  * Needs no GPU.
  */
-import { renderFile } from "../src/report/charts/render.ts";
+import { renderFile } from "../src/report/charts/theme.ts";
 import { mean, pairsOf, readCases } from "./tables/read.ts";
 
 const BARS = [

@@ -1,6 +1,5 @@
 import { logDomain, logEncoding } from "../../src/report/charts/axes.ts";
-import { renderFile } from "../../src/report/charts/render.ts";
-import { colourScale } from "../../src/report/charts/theme.ts";
+import { colourScale, renderFile } from "../../src/report/charts/theme.ts";
 
 /** A point of a run's curve. */
 export interface LossPoint {

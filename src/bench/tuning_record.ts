@@ -1,8 +1,8 @@
 import { kernelNames } from "../algorithms/cost/auto.ts";
-import type { DeviceDescription } from "../report/environment.ts";
 import type { TuningRecord } from "../report/record.ts";
 import type { RanCase } from "./run_group.ts";
 import { VERSION } from "../version.ts";
+import type { DeviceDescription } from "../report/environment.ts";
 
 /** What a tuning says of a case beside what it ran as. */
 type Said =

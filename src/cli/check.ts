@@ -29,7 +29,6 @@ import { writeOutput } from "../npy/mod.ts";
 import { CONV_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import type { CaseColumnName } from "../report/case_columns.ts";
-import { environmentRecord } from "../report/environment.ts";
 import { junitXml } from "../report/junit.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
@@ -71,6 +70,7 @@ import {
 import { FILL_HELP, SEED_HELP } from "./problem_options.ts";
 import { ADAPTER_HELP, BACKEND_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
+import { environmentRecord } from "../report/environment.ts";
 
 const EXAMPLES = `
 A case passes if it passes the accuracy gate and is about as exact as the baseline. Drivers differ, so a

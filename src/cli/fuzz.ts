@@ -3,9 +3,8 @@ import type { CommandUnknownOpts } from "#cli-types";
 import { quoted } from "../bench/failures.ts";
 import { EXIT } from "../errors.ts";
 import { writeOutput } from "../npy/mod.ts";
-import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
-import { type JUnitCase, junitXml } from "../report/junit.ts";
 import type { CaseRecord } from "../report/record.ts";
+import { type JUnitCase, junitXml } from "../report/junit.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
 import { type ForeignKernel, killChildren } from "../verify/worker.ts";
@@ -25,6 +24,7 @@ import { caseRows, shardOf } from "./table_options.ts";
 import { verdictPainter } from "./talk.ts";
 import type { ClaimOptions } from "./verify_options.ts";
 import { printable } from "../printable.ts";
+import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
 
 /** Failures for which a smaller problem is looked for, with so many tries in so many milliseconds each. */
 const SHRUNK = { failures: 3, tries: 40, ms: 20_000 };

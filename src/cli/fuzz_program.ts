@@ -8,8 +8,8 @@ import {
   runCommand,
   startWorker,
 } from "../verify/worker.ts";
-import type { DeviceDescription } from "../report/environment.ts";
 import type { FuzzOptions } from "./fuzz_options.ts";
+import type { DeviceDescription } from "../report/environment.ts";
 
 /** Words that stand for something. */
 const PLACES = /\{(input|filter|grad_output|bias|output|a|b|c|residual|problem|op|json)\}/g;

@@ -1,9 +1,8 @@
 import { gemmRivals, searchGemm } from "../bench/search_gemm.ts";
 import { EXIT, InputRangeError } from "../errors.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
-import { environmentRecord } from "../report/environment.ts";
-import { formatMilliseconds } from "../report/format.ts";
 import { type TuningRecord, verdictWord } from "../report/record.ts";
+import { formatMilliseconds } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
 import { gpuPlanning } from "../run/executor.ts";
 import { gemmSubject, printEpilogue } from "../run/gemm_subject.ts";
@@ -16,6 +15,7 @@ import { progress, reporter, sayFailed, terminalColumns } from "./output.ts";
 import { openRecords } from "./record_stream.ts";
 import { featuresOf } from "../run/subject.ts";
 import { refuseTogether } from "./values.ts";
+import { environmentRecord } from "../report/environment.ts";
 
 /**
  * Times every policy on a product and prints the ranking.

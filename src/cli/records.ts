@@ -8,14 +8,11 @@ import {
 import { runSuite } from "../bench/run_suite.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import type { Backend } from "../gpu/provider.ts";
-import type { CaseTableOptions, ComingCase } from "../report/case_table.ts";
-import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
-import { recordCeilings } from "../report/case_columns.ts";
-import { networksOf } from "../report/network.ts";
-import { networkLines, networkTable } from "../report/network_views.ts";
-import { textTable } from "../report/table.ts";
-import { networkTotals } from "../report/totals.ts";
+import { type CaseTableOptions, type ComingCase, networkTotals } from "../report/case_table.ts";
 import { isUnproved } from "../report/record.ts";
+import { recordCeilings } from "../report/case_columns.ts";
+import { networkLines, networksOf, networkTable } from "../report/network.ts";
+import { textTable } from "../report/table.ts";
 import type { ReadCase } from "../report/record_schema.ts";
 import { cpuExecutor, type Executor } from "../run/executor.ts";
 import type { RunGroup, RunHooks, RunOptions } from "../bench/run_group.ts";
@@ -32,6 +29,7 @@ import { sayFailedCase } from "./print_case.ts";
 import { finishedIds, openRecords, refuseOtherRun } from "./record_stream.ts";
 import { verdictPainter } from "./talk.ts";
 import { refuseTogether } from "./values.ts";
+import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
 
 /** A run over groups of cases, whatever they compute. */
 export interface Suite {

@@ -1,4 +1,4 @@
-import { networkTotals } from "../report/totals.ts";
+import { networkTotals } from "../report/case_table.ts";
 import { basename, extname } from "node:path";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { InputRangeError, InputTypeError } from "../errors.ts";
@@ -6,8 +6,14 @@ import { writeOutput } from "../npy/atomic_write.ts";
 import { printable, printableMessage } from "../printable.ts";
 import { latestCases } from "../report/case_key.ts";
 import { onlyCases, type RecordSet } from "../report/read_records.ts";
-import { type Network, networksOf, uncountedLayers } from "../report/network.ts";
-import { networkLines, networkTable, networkTrace } from "../report/network_views.ts";
+import {
+  type Network,
+  networkLines,
+  networksOf,
+  networkTable,
+  networkTrace,
+  uncountedLayers,
+} from "../report/network.ts";
 import { recordCeilings, sortCases } from "../report/case_columns.ts";
 import { makerOf } from "../report/speedups.ts";
 import { delimitedTable, recordTable } from "../report/record_table.ts";

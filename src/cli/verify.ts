@@ -1,6 +1,5 @@
 import { EXIT, InputTypeError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
-import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
 import { isUnproved } from "../report/record.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
@@ -25,6 +24,7 @@ import {
   verifyFiles,
 } from "./verify_files.ts";
 import { type ClaimOptions, verifyGemmOptions, verifyOptions } from "./verify_options.ts";
+import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
 
 const DOING = "Cannot verify";
 /** What says the problem of files, or is one. */

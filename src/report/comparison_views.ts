@@ -30,7 +30,7 @@ const SUMMARY_COLUMNS: readonly Column[] = [
 ];
 
 /** How a comparison is shown. */
-export interface ViewOptions {
+interface ViewOptions {
   /** Characters in a line of the terminal; undefined where there is none. */
   readonly room?: number | undefined;
   /** Whether the speed-up of the total time stands beside the geometric mean. */

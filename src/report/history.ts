@@ -64,7 +64,7 @@ export interface History {
 }
 
 /** Gathers records of runs, of which it keeps no more than a history needs. */
-export interface HistoryCollector {
+interface HistoryCollector {
   /** Takes the records of a file in their order. */
   add(records: Iterable<ReadEnvironment | ReadCase>, file: string): void;
   /** The history of what was taken. */
@@ -176,7 +176,7 @@ function pointOf(record: ReadCase, given: Ceilings): Omit<HistoryPoint, "run"> {
  * {@linkcode speedChange} does, so that many small steps add up. A run that is slower or faster by more than the
  * threshold begins a new level, unless the next one is not: that was noise.
  */
-export function changesOf(
+function changesOf(
   points: readonly HistoryPoint[],
   rule: SpeedRule,
 ): Pick<HistoryCase, "changes" | "passing"> {
@@ -262,7 +262,7 @@ export function relativeSpeeds(
 }
 
 /** A run in which something changed. */
-export interface ChangedRun {
+interface ChangedRun {
   readonly run: number;
   readonly counts: Readonly<Record<HistoryChange["kind"], number>>;
   /** What it ran with that the run before it on the same device did not: `driver 550 -> 560`. */

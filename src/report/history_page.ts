@@ -1,10 +1,8 @@
 /** The page of `wgconv history`. */
 import { caseLabel, dtypeText, seriesLabel } from "./case_key.ts";
-import { runChart } from "./charts/history.ts";
-import { renderCharts } from "./charts/render.ts";
-import { type Mark, sparkline } from "./charts/sparkline.ts";
+import { type Mark, runChart, sparkline } from "./charts/history.ts";
+import { type Chart, renderCharts } from "./charts/theme.ts";
 import { CHANGE_COLOURS } from "./charts/speedup.ts";
-import type { Chart } from "./charts/theme.ts";
 import { formatError, formatMilliseconds, formatShare } from "./format.ts";
 import {
   type History,

@@ -82,7 +82,7 @@ export function table(
 }
 
 /** The style sheet. */
-export const PAGE_STYLE = `:root {
+const PAGE_STYLE = `:root {
   color-scheme: light dark;
   --ground: light-dark(#ffffff, #16181c);
   --ink: light-dark(#1d2126, #e4e6ea);

@@ -1,7 +1,6 @@
 import assert from "#assert";
 import { caseFields, timeOf } from "../../tests/support/test_records.ts";
-import { networksOf } from "./network.ts";
-import { networkLines, networkTable, networkTrace } from "./network_views.ts";
+import { networkLines, networksOf, networkTable, networkTrace } from "./network.ts";
 import type { ReadCase } from "./record_schema.ts";
 
 const CEILINGS = () => ({ peak: 1000, bandwidth: 100 });

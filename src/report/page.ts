@@ -1,24 +1,21 @@
-import { type CaseColumnName, recordCeilings } from "./case_columns.ts";
+import { type CaseColumnName, noiseOf, recordCeilings } from "./case_columns.ts";
 import { caseLabel, dtypeText, seriesLabel } from "./case_key.ts";
 import { errorHistograms } from "./charts/errors.ts";
-import { chartPoints, distinct, type Point, seriesOf } from "./charts/points.ts";
 import { networkChart, OPERATION_COLOURS } from "./charts/network.ts";
-import { renderCharts } from "./charts/render.ts";
+import { chartPoints, distinct, type Point, seriesOf } from "./charts/points.ts";
 import { type Ceilings, rooflineCharts } from "./charts/roofline.ts";
 import { CHANGE_COLOURS, speedupChart } from "./charts/speedup.ts";
-import { type Chart, colourScale, shapeSign } from "./charts/theme.ts";
-import { conditionRows, environmentLines } from "./conditions.ts";
-import { formatError, formatGflops } from "./format.ts";
-import { headlines, verdictLine } from "./headline.ts";
+import { type Chart, colourScale, renderCharts, shapeSign } from "./charts/theme.ts";
+import { formatError, formatGflops, formatShare } from "./format.ts";
 import { figure, folded, heading, headline, htmlPage, SHOWN_ROWS, table, text } from "./html.ts";
-import { isNetwork, type Network, networksOf } from "./network.ts";
-import { networkLines, networkTable } from "./network_views.ts";
+import { isNetwork, type Network, networkLines, networksOf, networkTable } from "./network.ts";
 import { precisionNote, type Precisions, precisionsOf, type SpeedAndError } from "./precisions.ts";
 import type { RecordSet } from "./read_records.ts";
 import type { ReadCase, ReadEnvironment } from "./record_schema.ts";
 import { recordTable } from "./record_table.ts";
 import { NOISE_MADS, USUAL_MARGIN } from "./speed_change.ts";
-import { pairedText, type Speedups, speedupsOf, usualBaselines } from "./speedups.ts";
+import { pairedText, type Speedups, speedupsOf, speedupText, usualBaselines } from "./speedups.ts";
+import { median } from "./stats.ts";
 
 interface PageOptions {
   readonly title: string;
@@ -223,4 +220,145 @@ function everyCase(cases: readonly ReadCase[]): string {
     ? all
     : folded(`${cases.length} records`, cases.length, all);
   return `<section>\n${heading("Every case")}\n${shown}\n</section>`;
+}
+
+/** A few words in large, and beside them what they are made of. */
+interface Headline {
+  readonly large: string;
+  readonly small: readonly string[];
+}
+
+/** A headline a provider and baseline, or else one of the rates; none where nothing was timed. */
+export function headlines(points: readonly Point[], speedups: readonly Speedups[]): Headline[] {
+  const pairs = Map.groupBy(
+    speedups,
+    ({ provider, baseline }) => JSON.stringify([provider, baseline]),
+  );
+  if (pairs.size > 0) {
+    return [...pairs.values()].map((own) => {
+      const { provider, baseline } = own[0]!;
+      const facets = own.map(({ facet, cases }) => `${facet}: ${speedupText(cases)}`);
+      return {
+        large: speedupText(own.flatMap(({ cases }) => cases)),
+        small: [
+          `${provider}'s speed over ${baseline}'s, geometric mean ${pairedText(own)}`,
+          ...(own.length > 1 ? facets : []),
+        ],
+      };
+    });
+  }
+  const rates = points.flatMap(({ right, gflops }) => right && gflops !== null ? [gflops] : []);
+  if (rates.length === 0) return [];
+  if (rates.length === 1) return [{ large: formatGflops(rates[0]!), small: ["in one case"] }];
+  const [least, most] = [Math.min(...rates), Math.max(...rates)].map(formatGflops);
+  return [{
+    large: formatGflops(median(rates)),
+    small: [`in the median of ${rates.length} cases`, `${least} to ${most}`],
+  }];
+}
+
+/** How many results are right: `150 of 150 checked results pass`. */
+export function verdictLine(cases: readonly ReadCase[]): string {
+  const count = (verdict: ReadCase["verdict"]) =>
+    cases.filter((record) => record.verdict === verdict).length;
+  const [pass, fail, error, none] = [count("pass"), count("fail"), count("error"), count("none")];
+  return [
+    ...(pass + fail === 0 ? [] : [`${pass} of ${pass + fail} checked results pass`]),
+    ...(fail === 0 ? [] : [`${fail} fail`]),
+    ...(error === 0 ? [] : [`${error} did not run`]),
+    ...(none === 0 ? [] : [`${none} without a verdict`]),
+  ].join(", ");
+}
+
+/** A condition of records, and what a provider's say of it. */
+const CONDITIONS:
+  readonly (readonly [title: string, of: (cases: readonly ReadCase[]) => string])[] = [
+    ["records", ({ length }) => String(length)],
+    ["device", (cases) => listed(cases, ({ device }) => device)],
+    ["dtypes", (cases) => listed(cases, dtypeText)],
+    ["layouts", (cases) => counted(cases, ({ layout }) => layout)],
+    ["algorithms", (cases) => listed(cases, ({ requested, algorithm }) => requested ?? algorithm)],
+    ["cache", (cases) => listed(cases, ({ cache }) => cache ?? "")],
+    ["clock", (cases) => listed(cases, clockOf)],
+    ["samples", samplesOf],
+    ["noise", noiseText],
+    ["data", (cases) => listed(cases, ({ fill }) => fill ?? "")],
+    ["checked", checkText],
+  ];
+
+const UNSAID = "not said";
+
+/** A row a condition, a column a provider; the conditions that none speaks of are left out. */
+export function conditionRows(
+  cases: readonly ReadCase[],
+): { readonly providers: string[]; readonly rows: string[][] } {
+  const groups = [...Map.groupBy(cases, ({ provider }) => provider)];
+  const rows = CONDITIONS.map(([title, of]) => [title, ...groups.map(([, own]) => of(own))]);
+  return {
+    providers: groups.map(([provider]) => provider),
+    rows: rows.filter(([, ...cells]) => cells.some((cell) => cell !== UNSAID)),
+  };
+}
+
+function listed(cases: readonly ReadCase[], of: (record: ReadCase) => string): string {
+  const all = [...new Set(cases.map(of))].filter((one) => one !== "");
+  if (all.length === 0) return UNSAID;
+  const more = all.length > 5 ? ` and ${all.length - 5} more` : "";
+  return all.slice(0, 5).join(", ") + more;
+}
+
+function counted(cases: readonly ReadCase[], of: (record: ReadCase) => string): string {
+  const all = [...Map.groupBy(cases, of)].filter(([one]) => one !== "");
+  if (all.length === 0) return UNSAID;
+  return all.length === 1
+    ? all[0]![0]
+    : all.map(([one, { length }]) => `${length} ${one}`).join(", ");
+}
+
+function clockOf({ time_ms: time, cuda_graph }: ReadCase): string {
+  const clock = time?.clock ?? "";
+  if (cuda_graph === undefined) return clock;
+  return [clock, cuda_graph ? "CUDA graph" : "calls, no CUDA graph"].filter(Boolean).join(", ");
+}
+
+function samplesOf(cases: readonly ReadCase[]): string {
+  const counts = cases.flatMap(({ time_ms: time }) => time?.samples.length || []);
+  if (counts.length === 0) return UNSAID;
+  const repeats = cases.flatMap(({ time_ms: time }) => time?.repeats ?? []);
+  const of = repeats.length === 0 ? "" : ` of ${span(repeats)} calls`;
+  return `${span(counts)} a case${of}`;
+}
+
+function span(values: readonly number[]): string {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return low === high ? String(low) : `${low} to ${high}`;
+}
+
+function noiseText(cases: readonly ReadCase[]): string {
+  const all = cases.flatMap((record) => noiseOf(record) ?? []);
+  if (all.length === 0) return UNSAID;
+  return `${formatShare(median(all))} in the median case, ${formatShare(Math.max(...all))} at most`;
+}
+
+function checkText(cases: readonly ReadCase[]): string {
+  const checked = cases.filter(({ verdict }) => verdict !== "none");
+  return checked.length === 0 ? "no verdict" : `${checked.length} of ${cases.length}`;
+}
+
+/** Programs, devices and runtimes of runs: a line each, and when. */
+export function environmentLines(all: readonly ReadEnvironment[]): string[] {
+  const groups = Map.groupBy(all, ({ program, version, adapter, driver, backend, deno, os }) => {
+    const how = [driver, backend].filter(Boolean).join(", ");
+    const runtime = [deno && `Deno ${deno}`, os].filter(Boolean).join(", ");
+    const device = adapter && ` on ${adapter}${how && ` (${how})`}`;
+    return `${program} ${version}`.trim() + device + (runtime && `, ${runtime}`);
+  });
+  return [...groups].map(([line, runs]) => {
+    const dates = runs.map(({ date }) => date).filter((date) => date !== "").sort();
+    if (dates.length === 0) return line;
+    const minute = (date: string) => date.slice(0, 16).replace("T", " ");
+    const [first, last] = [minute(dates[0]!), minute(dates.at(-1)!)];
+    const when = first === last ? first : `${dates.length} runs, ${first} to ${last}`;
+    return `${line}, ${when} UTC`;
+  });
 }

@@ -3,7 +3,7 @@ import { caseFields, timeOf } from "../../tests/support/test_records.ts";
 import { errorHistograms } from "./charts/errors.ts";
 import { chartPoints } from "./charts/points.ts";
 import { speedupChart } from "./charts/speedup.ts";
-import { headlines, verdictLine } from "./headline.ts";
+import { headlines, verdictLine } from "./page.ts";
 import { CaseSchema, readRecord } from "./record_schema.ts";
 import { compareRuns } from "./comparison.ts";
 import { USUAL_MARGIN, USUAL_THRESHOLD } from "./speed_change.ts";

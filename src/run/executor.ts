@@ -13,7 +13,6 @@ import {
   type PreparedPlan,
   preparePlan,
 } from "../gpu/prepare.ts";
-import { CPU_DEVICE, type DeviceDescription } from "../report/environment.ts";
 import { fromCanonical } from "./operands.ts";
 import { fetchResult, uploadOperands } from "./run_plan.ts";
 import type {
@@ -27,6 +26,7 @@ import type {
 } from "./subject.ts";
 import { type During, untimed } from "./timeline.ts";
 import { type Timed, timedPlan } from "./timing.ts";
+import { CPU_DEVICE, type DeviceDescription } from "../report/environment.ts";
 
 /** A way to compute a subject that is ready to run. */
 export interface Ready extends Timed {

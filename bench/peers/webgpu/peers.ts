@@ -19,7 +19,6 @@ import { openOn } from "../../../src/gpu/open.ts";
 import { BACKENDS } from "../../../src/gpu/provider.ts";
 import { gpuTensor, prepareConvolution, prepareProduct } from "../../../src/layers/mod.ts";
 import { OPERATIONS } from "../../../src/problem/conv_problem.ts";
-import { environmentRecord } from "../../../src/report/environment.ts";
 import { median } from "../../../src/report/stats.ts";
 import { caseRecord } from "../../../src/run/case_record.ts";
 import { checkAgainst, computeReference } from "../../../src/run/check.ts";
@@ -33,6 +32,7 @@ import { jaxJs } from "./jax.ts";
 import { onnxruntime } from "./onnxruntime.ts";
 import { type Case, caseOf, type Library, type Peer } from "./peer.ts";
 import { tfjs } from "./tfjs.ts";
+import { environmentRecord } from "../../../src/report/environment.ts";
 
 const text = (value: string) => ({ type: "string", default: value } as const);
 const { values, positionals: [asked = "", ...suites] } = parseArgs({

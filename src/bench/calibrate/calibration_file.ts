@@ -1,9 +1,9 @@
 import type { DeviceModel } from "../../algorithms/device/model.ts";
 import { InputSyntaxError, InputTypeError } from "../../errors.ts";
-import type { DeviceDescription } from "../../report/environment.ts";
 import { VERSION } from "../../version.ts";
 import type { Calibrated } from "./calibrate.ts";
 import { CALIBRATION_SCHEMA, jsonObject, parseDeviceModel } from "./model_file.ts";
+import type { DeviceDescription } from "../../report/environment.ts";
 
 /** What tells devices apart. */
 export type CalibratedDevice = Pick<DeviceDescription, "backend" | "adapter" | "driver">;

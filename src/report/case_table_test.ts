@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { networkTotals, type TotalledCase } from "./totals.ts";
+import { networkTotals, type TotalledCase } from "./case_table.ts";
 
 function record(problem: string, median: number, cache: "hot" | "cold" = "hot"): TotalledCase {
   const time_ms = { median, min: median, mad: 0, samples: [median], repeats: 1, clock: "wall" };

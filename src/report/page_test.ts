@@ -1,6 +1,6 @@
 import assert from "#assert";
 import { caseFields, ENVIRONMENT } from "../../tests/support/test_records.ts";
-import { conditionRows, environmentLines } from "./conditions.ts";
+import { conditionRows, environmentLines } from "./page.ts";
 import { CaseSchema, EnvironmentSchema, readRecord } from "./record_schema.ts";
 
 const read = (changes: Record<string, unknown>) =>

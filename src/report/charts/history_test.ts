@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { sparkline } from "./sparkline.ts";
+import { sparkline } from "./history.ts";
 
 const draw = (values: number[], places = values.length, label = "time") =>
   sparkline(values.map((value, at) => ({ at, value })), { places, least: 2, label });
