@@ -228,6 +228,12 @@ const TOGETHER: readonly Mistake[] = [
   [`bench ${CASE} --jsonl circle.jsonl`, "circle.jsonl", "Cannot write", "links lead in a circle"],
   ["tensor make circle.npy --shape 2", "circle.npy", "Cannot write", "links lead in a circle"],
   ["tensor info circle.npy", "circle.npy", "Cannot read", "links lead in a circle"],
+  [
+    `verify --problem ${CASE} --worker dir.jsonl`,
+    "dir.jsonl",
+    "does not start",
+    "permission denied",
+  ],
   ["report circle.jsonl", "circle.jsonl", "Cannot read", "links lead in a circle"],
   ["conv --input picture.npy --filter w.npy", "a PNG picture", "picture.npy", "np.save"],
   ["conv --input zip.npy --filter w.npy", "of 2 members", "zip.npy", "file.npz:member"],

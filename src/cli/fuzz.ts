@@ -25,6 +25,7 @@ import { verdictPainter } from "./talk.ts";
 import type { ClaimOptions } from "./verify_options.ts";
 import { printable } from "../printable.ts";
 import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
+import { makeTemporary } from "../temporary.ts";
 
 /** Failures for which a smaller problem is looked for, with so many tries in so many milliseconds each. */
 const SHRUNK = { failures: 3, tries: 40, ms: 20_000 };
@@ -73,7 +74,7 @@ export async function fuzz(
   const paint = verdictPainter(stream);
   const shown = caseProgress();
   const rows = fuzzRows(cases, out, stream);
-  const folder = await Deno.makeTempDir({ prefix: "wgconv-" });
+  const folder = await makeTemporary("folder", { prefix: "wgconv-" });
   const results: Fuzzed[] = [];
   using _interrupt = onInterrupt(() =>
     `stopped after ${results.length} of ${cases.length} cases; --random runs fewer`

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { InputTypeError } from "../errors.ts";
-import { readText } from "../read_text.ts";
+import { readText, unreadable } from "../read_text.ts";
 import { joinRecords, parseRecords, type RecordSet } from "../report/read_records.ts";
 
 /**
@@ -28,7 +28,10 @@ export async function recordFiles(paths: readonly string[]): Promise<string[]> {
 async function filesOf(path: string): Promise<string[]> {
   const info = await Deno.stat(path).catch(() => null);
   if (!info?.isDirectory) return [path];
-  const names = await Array.fromAsync(Deno.readDir(path), ({ name }) => name);
+  const names = await Array.fromAsync(Deno.readDir(path), ({ name }) => name)
+    .catch((error) => {
+      throw unreadable(error, path);
+    });
   const files = names.filter((name) => name.endsWith(".jsonl")).sort();
   if (files.length === 0) throw new InputTypeError(`Cannot read ${path}: it has no .jsonl files`);
   return files.map((name) => join(path, name));

@@ -15,6 +15,7 @@ import {
 } from "./onnx_format.ts";
 import type { ModelOptions } from "./layer.ts";
 import { closeRuntime, openRuntime, type RuntimeValue, runtimeWords } from "./onnxruntime.ts";
+import { makeTemporary } from "../temporary.ts";
 
 /** A tensor's type and sizes, all known. */
 export interface KnownValue {
@@ -188,7 +189,7 @@ async function foldModel(
   const bytes = openModel(model, inputs, wanted);
   // The runtime folds what depends on shapes alone, and tells the shapes that follow in the model that it saves. Where there is nothing
   // to fold it saves the model as it came; then the session itself tells them, with no axes where it knows none.
-  const saved = await Deno.makeTempFile({ suffix: ".onnx" });
+  const saved = await makeTemporary("file", { suffix: ".onnx" });
   try {
     session.loadModel(bytes.buffer, bytes.byteOffset, bytes.byteLength, {
       graphOptimizationLevel: "basic",

@@ -20,6 +20,7 @@ import { type FuzzData, makeOperands } from "./data.ts";
 import { type Asked, smallerProblems, subjectOf } from "./problems.ts";
 import { verifySubject } from "./verify.ts";
 import { type ForeignKernel, KernelFault, type KernelRequest } from "./worker.ts";
+import { makeTemporary } from "../temporary.ts";
 
 /** A problem and its data. */
 export interface FuzzCase extends FuzzData {
@@ -95,7 +96,7 @@ export async function runCase(
     ...{ algorithm: "other", device: "", provider: judging.provider, dtype: one.dtype },
     made: { fill: [one.data, ...one.special].join("+"), seed: one.seed },
   };
-  const own = await Deno.makeTempDir({ dir: folder });
+  const own = await makeTemporary("folder", { dir: folder });
   try {
     const request = requestOf(one, subject, own);
     for (const { role, dtype, shape } of subject.operands) {

@@ -1,6 +1,6 @@
 /** Kernels of others as programs: a worker that stays and answers lines of JSON, or a command that is run for each problem. */
 import { stripVTControlCharacters } from "node:util";
-import { InputTypeError } from "../errors.ts";
+import { InputTypeError, systemWords } from "../errors.ts";
 import type { Subject } from "../run/subject.ts";
 
 /** A line that is longer is no answer. */
@@ -132,7 +132,9 @@ function reasonIn(complaint: string): string {
 
 function reason(error: unknown): string {
   if (error instanceof Deno.errors.NotFound) return "there is no such program";
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  // The system's error is the last that Deno says of it.
+  return systemWords(new Error(error.message.split(": ").at(-1)));
 }
 
 function pause(ms: number): Promise<void> {
