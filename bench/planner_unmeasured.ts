@@ -181,7 +181,7 @@ async function measure(
       }
     });
   }
-  const entrants = shortlist(request, CANDIDATES, tryPlanConv);
+  const entrants = shortlist(request, CANDIDATES);
   entrants.forEach(({ plan }, place) => add(`candidate.${place}`, plan));
   const compileMs: number[] = [];
   for (const plan of list) {

@@ -2,8 +2,9 @@ import type { Plan } from "./algorithms/plan.ts";
 import { expectObject } from "./expect.ts";
 import type { Clock } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
-import { type ConvPlanOptions, planConvolution } from "./layers/convolution.ts";
+import { type ConvPlanOptions, planConvolution, tunedConvolution } from "./layers/convolution.ts";
 import { expectRuns } from "./layers/expect_call.ts";
+import { expectBudget, type TuneOptions } from "./layers/tuned.ts";
 import type { ConvDType, ConvOutDType, ConvProblem } from "./problem/conv_problem.ts";
 import type { Epilogue } from "./problem/epilogue.ts";
 import type { IntegerOperands } from "./problem/integer_operands.ts";
@@ -22,7 +23,7 @@ import type { TypedArrayOf } from "./tensor/dtype.ts";
 const DOING = "Cannot convolve";
 
 /** How a convolution is to be done; what is absent is the planner's choice. */
-export interface ConvolveOptions extends ConvPlanOptions {
+export interface ConvolveOptions extends ConvPlanOptions, TuneOptions {
   /** Runs that are timed. Default 1. */
   readonly samples?: number;
   /** Back-to-back runs of a sample, for clocks that are coarse. Default 1. */
@@ -114,9 +115,10 @@ export async function convolve(
 ): Promise<Convolved> {
   expectObject(DOING, "options", options, "options");
   expectObject(DOING, "operands", operands, "arrays");
-  const { samples = 1, repeats = 1, ...wanted } = options;
+  const { samples = 1, repeats = 1, tuneBudget, ...wanted } = options;
   expectRuns(DOING, "samples", samples);
   expectRuns(DOING, "repeats", repeats);
+  expectBudget(DOING, tuneBudget);
   const { epilogue: part = {} } = wanted;
   expectObject(DOING, "epilogue", part, "what follows the sums");
   const epilogue = {
@@ -127,11 +129,16 @@ export async function convolve(
   const integers = wanted.dtype === "i8"
     ? { ...integersOf(operands), ...wanted.integers }
     : wanted.integers;
-  const { asked, subject, plan } = planConvolution(gpu, problem, { ...wanted, epilogue, integers });
-  const used = usedOperands(DOING, subject, operands);
+  const planned = planConvolution(gpu, problem, { ...wanted, epilogue, integers });
+  const { asked, subject } = planned;
+  const used = usedOperands(DOING, subject, operands, Boolean(tuneBudget));
   // Nothing is awaited before operands are on their way, so that a caller may change them at once.
   if (subject.planner.admit) await subject.planner.admit("none", () => used);
   const left = convResult(asked.problem, asked, asked.outDtype);
+  // Only what is copied may wait.
+  const { plan } = tuneBudget
+    ? await gpu.guard(() => tunedConvolution(gpu, planned, tuneBudget))
+    : planned;
   const made = await gpu.guard(() => runPlan(gpu, plan, used, left, samples, repeats));
   return { ...asked, plan, shape: left.shape, repeats, ...made };
 }

@@ -154,3 +154,28 @@ Deno.test("checkConvolution() projects a large result, an activated one by the r
   const wrong = await checkConvolution(activated, operands, { linear });
   assert.match(wrong.message!, /output 123456 in memory is not silu of the result without it/);
 });
+
+Deno.test("convolve() with a budget times what is new to the device once, on operands that may change meanwhile", async () => {
+  using gpu = await openDevice();
+  const problem = parseDescriptor("mb1ic8ih12oc16kh3ph1");
+  const input = Float32Array.from({ length: 8 * 144 }, (_, i) => Math.sin(i));
+  const filter = Float32Array.from({ length: 16 * 72 }, (_, i) => Math.cos(i));
+  const operands = { input, filter };
+  const usual = await convolve(gpu, problem, operands);
+  assert.equal(usual.plan.measured, undefined);
+  const given = { input: input.slice(), filter: filter.slice() };
+  const promise = convolve(gpu, problem, given, { tuneBudget: 60 });
+  given.input.fill(0);
+  const tuned = await promise;
+  assert.equal(tuned.plan.measured, true);
+  assert.equal((await checkConvolution(tuned, operands)).verdict, "pass");
+  const bias = new Float32Array(16).fill(1);
+  const again = await convolve(gpu, problem, { ...operands, bias }, { tuneBudget: 1e-9 });
+  assert.equal(again.plan.measured, true);
+  const named = { algorithm: "direct", tuneBudget: 60 } as const;
+  assert.equal((await convolve(gpu, problem, operands, named)).plan.algorithm, "direct");
+  await assert.rejects(convolve(gpu, problem, operands, { tuneBudget: -1 }), {
+    name: "RangeError",
+    message: "Cannot convolve: tuneBudget is -1, expected seconds >= 0",
+  });
+});

@@ -3,7 +3,8 @@ import { expectObject } from "./expect.ts";
 import type { Clock } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
 import { expectRuns } from "./layers/expect_call.ts";
-import { planProduct, type ProductPlanOptions } from "./layers/product.ts";
+import { expectBudget, type TuneOptions } from "./layers/tuned.ts";
+import { planProduct, type ProductPlanOptions, tunedProduct } from "./layers/product.ts";
 import {
   type GemmDType,
   type GemmOutDType,
@@ -19,7 +20,7 @@ import { runPlan } from "./run/run_plan.ts";
 import type { HostData, HostOperands } from "./run/subject.ts";
 
 /** How a product is to be done; what is absent is the planner's choice. */
-export interface MultiplyOptions extends ProductPlanOptions {
+export interface MultiplyOptions extends ProductPlanOptions, TuneOptions {
   /** Runs that are timed. Default 1. */
   readonly samples?: number;
 }
@@ -77,13 +78,19 @@ export async function multiply(
 ): Promise<Multiplied> {
   const doing = "Cannot multiply";
   expectObject(doing, "options", options, "options");
-  const { samples = 1, ...wanted } = options;
+  const { samples = 1, tuneBudget, ...wanted } = options;
   expectRuns(doing, "samples", samples);
+  expectBudget(doing, tuneBudget);
   const { dtype = "f32" } = wanted;
-  const { subject, plan } = planProduct(gpu, problem, wanted);
-  const used = usedOperands(doing, subject, operands);
+  const planned = planProduct(gpu, problem, wanted);
+  const { subject } = planned;
+  const used = usedOperands(doing, subject, operands, Boolean(tuneBudget));
   // Nothing is awaited before operands are on their way, so that a caller may change them at once.
   if (subject.planner.admit) await subject.planner.admit("none", () => used);
+  // Only what is copied may wait.
+  const plan = tuneBudget
+    ? await gpu.guard(() => tunedProduct(gpu, planned, tuneBudget))
+    : planned.plan;
   const { result, samplesNs, clock } = await gpu.guard(() =>
     runPlan(gpu, plan, used, subject.result, samples)
   );

@@ -1,5 +1,6 @@
 import assert from "#assert";
 import { openDevice } from "./gpu/device.ts";
+import { prepareProduct } from "./layers/product.ts";
 import { checkProduct, multiply } from "./multiply.ts";
 import { gemmProblem } from "./problem/gemm_problem.ts";
 import { fillTensor } from "./tensor/fill.ts";
@@ -51,4 +52,18 @@ Deno.test("multiply() refuses operands that the product does not have, and i8 th
     multiply(gpu, gemmProblem({ m: 1, n: 1, k }), full, { dtype: "i8" }),
     /more than the 32 bits/,
   );
+});
+
+Deno.test("multiply() and prepareProduct() with a budget take what was timed on the device", async () => {
+  using gpu = await openDevice();
+  const problem = gemmProblem({ m: 64, n: 64, k: 256, activation: "relu" });
+  const operands = {
+    a: fillTensor("f32", [64, 256], "normal", 1).data,
+    b: fillTensor("f32", [256, 64], "normal", 2).data,
+  };
+  const product = await multiply(gpu, problem, operands, { tuneBudget: 60 });
+  assert.equal(product.plan.measured, true);
+  assert.equal((await checkProduct(product, operands)).verdict, "pass");
+  using layer = await prepareProduct(gpu, problem, { tuneBudget: 60 });
+  assert.equal(layer.plan, product.plan);
 });

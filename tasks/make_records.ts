@@ -26,6 +26,7 @@ const CASE: Readonly<Record<string, string>> = {
   tile: "Winograd tile that was asked for",
   pair: "WinRS kernels that were asked for",
   segments: "WinRS segments that were asked for",
+  choice: "`measured`: `auto` took what was timed on this device, not what its model predicts",
   cache: "`hot` or `cold`",
   cuda_graph: "whether a peer's calls were replayed from a CUDA graph",
   time_ms: "milliseconds of one call; null if nothing was timed",

@@ -101,6 +101,8 @@ export interface Plan {
   readonly predictedMs?: number;
   /** The device whose model predicts {@linkcode predictedMs}: `NVIDIA H200` where the request names none. */
   readonly predictedDevice?: string;
+  /** Whether `auto` took it because it was measured to be the fastest on the device. */
+  readonly measured?: true;
   /** How much the algorithm enlarges rounding errors; 1, that of sums of products, where absent. */
   readonly amplification?: number;
   /** How the sums are rounded: what the check simulates. */

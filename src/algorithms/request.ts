@@ -3,6 +3,7 @@ import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { MatrixUnits } from "../kernels/matrix_units.ts";
 import type { ConvDType, ConvOutDType, ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
+import type { GemmProblem } from "../problem/gemm_problem.ts";
 import type { IntegerOperands } from "../problem/integer_operands.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { DeviceModel } from "./device/model.ts";
@@ -22,9 +23,9 @@ export type MathChoice = (typeof MATHS)[number];
 
 /** What was the fastest for a problem, measured on the device. */
 export interface TunedChoice {
-  /** The problem that was measured. */
-  readonly problem: ConvProblem;
-  /** Its name in the registry. */
+  /** The problem that was measured: a convolution or a product. */
+  readonly problem: ConvProblem | GemmProblem;
+  /** Its name in the registry; `gemm` of a product. */
   readonly algorithm: AlgorithmName;
   /** The planner's choice where absent. */
   readonly policy?: string;
@@ -34,11 +35,17 @@ export interface TunedChoice {
   readonly pair?: string;
   /** Segments of WinRS, as `--segments` takes them; the planner's choice where absent. */
   readonly segments?: number;
-  /** Names of its plan's kernels: their hashes stand for the text that was measured and found exact. */
+  /** How a product was cut; the planner's choice where absent. */
+  readonly splits?: number;
+  /** The same. */
+  readonly balance?: Balance;
+  /** Planned as for a device with so many multiprocessors; the device's where absent. */
+  readonly multiprocessors?: number;
+  /** Names of its plan's kernels: their hashes stand for the text that was measured. */
   readonly kernels: readonly string[];
 }
 
-/** Choices by {@linkcode problemClass}. */
+/** Choices by {@linkcode problemClass}, those of products by {@linkcode productClass}. */
 export type TuningTable = ReadonlyMap<string, TunedChoice>;
 
 /** All a planner needs to know: the problem, how its tensors lie in memory, what the device can hold. */

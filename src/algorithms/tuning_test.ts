@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
-import { kernelNames, OUTDATED_TUNING, problemClass } from "./cost/auto.ts";
+import { kernelNames, OUTDATED_TUNING, problemClass } from "./cost/tuned.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
 import { planConv } from "./planner.ts";
 import type { PlanRequest, TunedChoice } from "./request.ts";

@@ -79,8 +79,12 @@ export interface RunHooks {
   alterPlan?(plan: Plan, group: RunGroup): Plan;
   /** A plan that is about to run. */
   onPlan?(plan: Plan): void;
-  /** What was measured to be fastest on a device; `auto` takes it. */
-  tuning?(executor: Executor): TuningTable | undefined;
+  /** What was measured to be fastest on a device, before a case is planned; `auto` takes it. */
+  tuning?(
+    executor: Executor,
+    subject: Subject,
+    planning: Partial<Planning>,
+  ): Promise<TuningTable | undefined>;
   onSkip?(what: string, reason: string): void;
   /** A case of a group that is prepared or timed next: the `place`-th, from 1, of `count` that go in turn. */
   onTry?(one: RunCase, place: number, count: number): void;
@@ -117,13 +121,14 @@ export async function* runGroup(
     caseSetup(run, group, one, cache, executor.device.adapter);
   const plans: GroupCase[] = [];
   for (const one of group.cases) {
-    const tuning = hooks.tuning?.(executor);
-    const planning = { ...planningOf(run, one), ...(tuning === undefined ? {} : { tuning }) };
-    const reason = executor.unsupported(subject, planning);
+    const asked = planningOf(run, one);
+    const reason = executor.unsupported(subject, asked);
     if (reason !== undefined) {
       hooks.onSkip?.(one.algorithm, reason);
       continue;
     }
+    const tuning = await hooks.tuning?.(executor, subject, asked);
+    const planning = { ...asked, ...(tuning === undefined ? {} : { tuning }) };
     const planned = planCase(executor, subject, planning, run.check);
     if (!isRefusal(planned)) {
       const { plan, linear } = planned;

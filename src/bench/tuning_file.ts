@@ -1,40 +1,68 @@
-import { problemClass } from "../algorithms/cost/auto.ts";
+import { problemClass, productClass } from "../algorithms/cost/tuned.ts";
 import { algorithmNames } from "../algorithms/registry.ts";
-import type { TunedChoice, TuningTable } from "../algorithms/request.ts";
+import { BALANCES, type TunedChoice, type TuningTable } from "../algorithms/request.ts";
+import { defined } from "../defined.ts";
 import { InputSyntaxError, isInputError } from "../errors.ts";
 import { schemaFault } from "../json.ts";
 import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
+import { GEMM_DTYPES } from "../problem/gemm_problem.ts";
+import { parseGemm } from "../problem/gemm_suite.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 import { VERSION } from "../version.ts";
 import * as v from "valibot";
 
 /** What is read back of a tuning record of a convolution. */
-const TunedSchema = v.object({
+const count = v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(1)));
+const text = v.optional(v.string());
+
+/** What is read back of any tuning record. */
+const TUNED = {
   schema: v.literal(1),
   kind: v.literal("tuning"),
   backend: v.string(),
   device: v.string(),
   driver: v.string(),
   problem: v.string(),
+  policy: text,
+  multiprocessors: count,
+  budget_ms: v.optional(v.number()),
+  kernels: v.array(v.string()),
+  winner: v.boolean(),
+  verdict: v.string(),
+};
+
+/** Of a convolution. */
+const TunedConvSchema = v.object({
+  ...TUNED,
   op: v.picklist(OPERATIONS),
   dtype: v.picklist(CONV_DTYPES),
   out_dtype: v.optional(v.picklist(CONV_OUT_DTYPES)),
   layout: v.picklist(LAYOUTS),
   filter_layout: v.picklist(FILTER_LAYOUTS),
   algorithm: v.lazy(() => v.picklist(algorithmNames())),
-  policy: v.optional(v.string()),
-  tile: v.optional(v.string()),
-  pair: v.optional(v.string()),
-  segments: v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(1))),
-  kernels: v.array(v.string()),
-  winner: v.boolean(),
-  verdict: v.string(),
+  tile: text,
+  pair: text,
+  segments: count,
 });
 
+/** Of a product. */
+const TunedProductSchema = v.object({
+  ...TUNED,
+  op: v.literal("gemm"),
+  dtype: v.picklist(GEMM_DTYPES),
+  out_dtype: v.optional(v.picklist(["f32", "f16"])),
+  accumulate: v.optional(v.picklist(["f32", "f16"])),
+  epilogue: text,
+  algorithm: v.literal("gemm"),
+  splits: count,
+  balance: v.optional(v.picklist(BALANCES)),
+});
+
+const TunedSchema = v.variant("op", [TunedConvSchema, TunedProductSchema]);
 type Tuned = v.InferOutput<typeof TunedSchema>;
 
-/** A line of a tuning file: its text, and what it says where it is a tuning of a convolution. */
+/** A line of a tuning file: its text, and what it says where it is a tuning. */
 interface TuningLine {
   readonly text: string;
   readonly tuned?: Tuned;
@@ -56,7 +84,7 @@ export interface TunedDevice {
   readonly driver: string;
 }
 
-/** Reads every line of a tuning file; those that are no tuning of a convolution are kept as they are. */
+/** Reads every line of a tuning file; those that are no tuning are kept as they are. */
 export function readTuningText(text: string): TuningText {
   const lines: TuningLine[] = [];
   let foreign = 0;
@@ -75,14 +103,15 @@ const FOREIGN = Symbol("a record of another version");
 /** What a line says; undefined where it is none of ours, and a clause where it is damaged. */
 function readLine(line: string): Tuned | typeof FOREIGN | string | undefined {
   if (/^\s*(#|\/\/|$)/.test(line)) return undefined;
-  let value: { readonly [field in "schema" | "kind" | "op" | "version"]?: unknown };
+  let value: { readonly [field in "schema" | "kind" | "op" | "version" | "epilogue"]?: unknown };
   try {
     value = JSON.parse(line);
   } catch {
     return "the line is no JSON";
   }
   if (typeof value?.kind !== "string") return "the line is no record";
-  if (value.kind !== "tuning" || value.op === "gemm") return undefined;
+  // What follows a product's sums is no part of what is remembered of it.
+  if (value.kind !== "tuning" || value.op === "gemm" && value.epilogue) return undefined;
   if (value.schema !== 1) return FOREIGN;
   const clause = (what: string) => value.version === VERSION || !value.version ? what : FOREIGN;
   const result = v.safeParse(TunedSchema, value);
@@ -90,7 +119,7 @@ function readLine(line: string): Tuned | typeof FOREIGN | string | undefined {
     return clause(schemaFault(result.issues[0], "the record").what);
   }
   try {
-    parseDescriptor(result.output.problem, result.output.op);
+    problemOf(result.output);
     return result.output;
   } catch (error) {
     if (!isInputError(error)) throw error;
@@ -110,19 +139,22 @@ export function parseTuning(text: string, source: string): TuningText {
   throw new InputSyntaxError(`Cannot read the tuning: ${source}:${line}: ${what}`);
 }
 
-/** The winners that were measured, and found exact, on a device. */
+/** The winners that were measured on a device: what was checked and found exact, and what `auto` timed by itself. */
 export function tuningTable(lines: readonly TuningLine[], device: TunedDevice): TuningTable {
   const table = new Map<string, TunedChoice>();
   for (const tuned of tunedOf(lines)) {
-    if (!isOf(tuned, device) || !tuned.winner || tuned.verdict !== "pass") continue;
-    const { algorithm, policy, tile, pair, segments, kernels } = tuned;
+    const { verdict, budget_ms: unchecked } = tuned;
+    const right = verdict === "pass" || verdict === "none" && unchecked !== undefined;
+    if (!isOf(tuned, device) || !tuned.winner || !right) continue;
+    const { algorithm, policy, multiprocessors, kernels } = tuned;
+    const own = tuned.op === "gemm"
+      ? defined({ splits: tuned.splits, balance: tuned.balance })
+      : defined({ tile: tuned.tile, pair: tuned.pair, segments: tuned.segments });
     table.set(classOf(tuned), {
-      problem: parseDescriptor(tuned.problem, tuned.op),
+      problem: problemOf(tuned),
       algorithm,
-      ...(policy === undefined ? {} : { policy }),
-      ...(tile === undefined ? {} : { tile }),
-      ...(pair === undefined ? {} : { pair }),
-      ...(segments === undefined ? {} : { segments }),
+      ...defined({ policy, multiprocessors }),
+      ...own,
       kernels,
     });
   }
@@ -172,13 +204,21 @@ function isOf({ backend, device, driver }: Tuned, is: TunedDevice): boolean {
   return backend === is.backend && device === is.adapter && driver === is.driver;
 }
 
-function classOf(
-  { problem, op, dtype, out_dtype: outDtype, layout, filter_layout: filterLayout }: Tuned,
-): string {
+function problemOf({ op, problem }: Tuned): TunedChoice["problem"] {
+  return op === "gemm" ? parseGemm(problem) : parseDescriptor(problem, op);
+}
+
+function classOf(tuned: Tuned): string {
+  if (tuned.op === "gemm") {
+    const { dtype, accumulate, out_dtype: outDtype } = tuned;
+    const problem = parseGemm(tuned.problem);
+    return productClass({ problem, dtype, ...defined({ accumulate, outDtype }) });
+  }
+  const { problem, op, dtype, out_dtype: outDtype, layout, filter_layout: filterLayout } = tuned;
   return problemClass({
     problem: parseDescriptor(problem, op),
     dtype,
-    ...(outDtype === undefined ? {} : { outDtype }),
+    ...defined({ outDtype }),
     layout,
     filterLayout,
   });

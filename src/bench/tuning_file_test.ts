@@ -30,6 +30,10 @@ function line(change: Record<string, unknown> = {}): string {
   });
 }
 
+function product(change: Record<string, unknown> = {}): string {
+  return line({ problem: "64 32 16", op: "gemm", layout: "nn", algorithm: "gemm", ...change });
+}
+
 Deno.test("tuningTable() takes a device's winners that were found exact", () => {
   const text = [
     '{"schema":1,"kind":"environment"}',
@@ -37,7 +41,7 @@ Deno.test("tuningTable() takes a device's winners that were found exact", () => 
     line(),
     line({ driver: "2.0", op: "bwd-data" }),
     line({ op: "bwd-filter", verdict: "fail" }),
-    line({ op: "gemm" }),
+    product({ epilogue: "relu" }),
     "",
   ].join("\n");
   const { lines, foreign } = parseTuning(text, "t");
@@ -66,6 +70,20 @@ Deno.test("tuningTable() takes segments of WinRS where a record has them", () =>
   }
 });
 
+Deno.test("tuningTable() takes what auto timed by itself, unchecked, and products", () => {
+  const text = [
+    line({ verdict: "none", budget_ms: 1000, multiprocessors: 40 }),
+    line({ op: "bwd-data", verdict: "none" }),
+    product({ policy: "small", splits: 2, balance: "split-k" }),
+    product({ problem: "64 32 16 n n x40", verdict: "fail" }),
+  ].join("\n");
+  const choices = [...tuningTable(parseTuning(text, "t").lines, DEVICE).values()];
+  assert.deepEqual(choices.map(({ problem: _, kernels: __, ...choice }) => choice), [
+    { algorithm: "direct", multiprocessors: 40 },
+    { algorithm: "gemm", policy: "small", splits: 2, balance: "split-k" },
+  ]);
+});
+
 Deno.test("mergeTuning() replaces a class of problems on its device, and nothing else", () => {
   const old = parseTuning(
     [line(), line({ driver: "2.0" }), line({ op: "bwd-data" })].join("\n"),
@@ -85,7 +103,7 @@ Deno.test("mergeTuning() keeps every line that it does not know as it is", () =>
     '{"schema":1,"kind":"environment","adapter":"GPU"}',
     "# measured at night",
     "",
-    line({ op: "gemm" }),
+    product({ epilogue: "relu" }),
     line({ schema: 2, novelty: [1] }),
     line({ algorithm: "magic", version: "9.0.0" }),
     '{"schema":1,"kind":"tuning","cut o',

@@ -1,4 +1,4 @@
-import { kernelNames } from "../algorithms/cost/auto.ts";
+import { kernelNames } from "../algorithms/cost/tuned.ts";
 import type { TuningRecord } from "../report/record.ts";
 import type { RanCase } from "./run_group.ts";
 import { VERSION } from "../version.ts";
@@ -7,7 +7,12 @@ import type { DeviceDescription } from "../report/environment.ts";
 /** What a tuning says of a case beside what it ran as. */
 type Said =
   & Pick<TuningRecord, "chosen" | "winner">
-  & Partial<Pick<TuningRecord, "policy" | "splits" | "balance" | "predicted_gflops">>;
+  & Partial<
+    Pick<
+      TuningRecord,
+      "policy" | "splits" | "balance" | "predicted_gflops" | "multiprocessors" | "budget_ms"
+    >
+  >;
 
 /** The tuning record of a case that was timed. */
 export function tuningRecord(

@@ -19,6 +19,7 @@ import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { DEVICE_MODEL_HELP, modelTrait, parseDeviceModel } from "./device_model.ts";
 import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
+import { BUDGET_HELP, learnTuning } from "./learn.ts";
 import { KERNEL_HELP, useOwnKernels } from "./own_kernel.ts";
 import { BATCH_HELP, INPUT_SHAPE_HELP, MODEL_HELP, TRAINING_HELP } from "./model_option.ts";
 import { FORCE_HELP } from "./outputs.ts";
@@ -60,13 +61,16 @@ import {
   noteOutdated,
   readTuning,
   refuseTuning,
+  type Tuning,
   TUNING_HELP,
+  type TuningChoice,
   tuningFile,
   tuningOf,
 } from "./tuning_options.ts";
 import {
   commaList,
   gather,
+  leastNumber,
   oneOf,
   parsePattern,
   parsePolicies,
@@ -179,6 +183,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
     .option("--kernel <file>", `${KERNEL_HELP}, beside --algorithm; repeatable`, gather)
     .option("--tuning <file>", TUNING_HELP, pathOr("none"))
+    .option("--tune-budget <seconds>", `${BUDGET_HELP}; default 0`, leastNumber(0))
     .option("--device-model <name|file>", DEVICE_MODEL_HELP, parseDeviceModel)
     .option("--policy <list>", "tile policies; auto lets the planner choose", parsePolicies, [
       "auto",
@@ -208,12 +213,15 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
         run: bench,
         groups: [...benchGroups(bench), ...productGroups(bench, products)],
         inputs: [...suites.files, tuningFile(options.tuning)],
-        environment: environmentOptions(bench),
+        environment: {
+          ...environmentOptions(bench),
+          ...defined({ "tune-budget": options.tuneBudget }),
+        },
         tags: parseTags(options.tag),
         ceilings: modelCeilings(bench),
         network: options.model !== undefined,
         hooks: {
-          tuning: perDevice(({ device }) => tuningOf(tuned, device)),
+          tuning: tuningHook(tuned, options),
           ...hooks,
           onPlan: (plan) => void (outdated += isOutdated(plan) ? 1 : 0),
         },
@@ -226,6 +234,17 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
 }
 
 type BenchOptions = ReturnType<ReturnType<typeof benchCommand>["opts"]>;
+
+/** What was measured on a device, with what is measured before a case where a budget is given for that. */
+export function tuningHook(
+  tuned: Tuning | undefined,
+  { tuneBudget = 0, ...choice }: TuningChoice,
+): NonNullable<RunHooks["tuning"]> {
+  const known = perDevice(({ device }: Executor) => tuningOf(tuned, device));
+  const learning = { ...choice, tuneBudget };
+  return (executor, subject, planning) =>
+    learnTuning(executor, subject, planning, known(executor), learning);
+}
 
 /** A function of devices that is called once for each. */
 function perDevice<T>(make: (executor: Executor) => T): (executor: Executor) => T {

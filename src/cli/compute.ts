@@ -8,8 +8,15 @@ import { featuresOf, type HostData, type Planning, type Subject } from "../run/s
 import { type During, untimed } from "../run/timeline.ts";
 import { BRIEF_WARM_UP } from "../run/timing.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
+import { budgetMs, learnTuning } from "./learn.ts";
 import { progress, reporter } from "./output.ts";
-import { isOutdated, noteOutdated, type Tuning, tuningOf } from "./tuning_options.ts";
+import {
+  isOutdated,
+  noteOutdated,
+  type Tuning,
+  type TuningChoice,
+  tuningOf,
+} from "./tuning_options.ts";
 
 /** One computation as a command asks for it. */
 export interface Computation {
@@ -37,6 +44,9 @@ interface ComputeOptions {
   readonly fillMs?: number | undefined;
 }
 
+/** What a command that computes says of learning, too. */
+type LearningComputeOptions = ComputeOptions & TuningChoice;
+
 const FEW_RUNS = 5;
 export const RUNS_HELP = `default ${FEW_RUNS}, after a brief warm-up`;
 
@@ -45,7 +55,10 @@ export const RUNS_HELP = `default ${FEW_RUNS}, after a brief warm-up`;
  *
  * @throws {UnsupportedError} where there is no GPU, or it does not suffice.
  */
-export function compute(computation: Computation, options: ComputeOptions): Promise<Computed> {
+export function compute(
+  computation: Computation,
+  options: LearningComputeOptions,
+): Promise<Computed> {
   return withExecutor(computation, options, runSubject);
 }
 
@@ -57,9 +70,10 @@ export function compute(computation: Computation, options: ComputeOptions): Prom
  */
 export async function withExecutor<T>(
   computation: Computation,
-  { device, backend, adapter: wanted, check, runs, fillMs = 0 }: ComputeOptions,
+  options: LearningComputeOptions,
   run: (executor: Executor, job: SubjectJob, show: (text: string) => void) => Promise<T>,
 ): Promise<T> {
+  const { device, backend, adapter: wanted, check, runs, fillMs = 0 } = options;
   const { subject, source, algorithm, planning, tuned, onResult, during = untimed } = computation;
   const shown = progress();
   const tell = (doing: string) => (fraction: number) =>
@@ -72,15 +86,21 @@ export async function withExecutor<T>(
     );
   }
   using own = new DisposableStack();
-  const executor = onCpu ? cpuExecutor(tell("computing")) : computation.executor ??
+  const openOwn = async () =>
     own.use(
       await during(
         "device",
         () => openGpuExecutor({ backend, adapter: wanted }, featuresOf(subject), planning),
       ),
     );
+  let executor = onCpu ? cpuExecutor(tell("computing")) : computation.executor ?? await openOwn();
   const { adapter } = executor.device;
-  const tuning = onCpu ? undefined : tuningOf(tuned, executor.device);
+  let tuning = onCpu ? undefined : tuningOf(tuned, executor.device) ?? planning.tuning;
+  if (!onCpu && budgetMs(executor, planning, options) > 0) {
+    tuning = await during("tune", () => learnTuning(executor, subject, planning, tuning, options));
+    // A kernel that was timed may have cost the device.
+    if (!executor.isOpen && computation.executor === undefined) executor = await openOwn();
+  }
   try {
     return await run(executor, {
       subject,

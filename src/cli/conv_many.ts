@@ -249,7 +249,8 @@ function planningOnce(executor: Executor): Executor {
     },
     plan(subject, planning) {
       const { traits, activation } = subject;
-      const key = JSON.stringify([traits, activation, planning.maxWorkspaceBytes]);
+      const { maxWorkspaceBytes, tuning } = planning;
+      const key = JSON.stringify([traits, activation, maxWorkspaceBytes, tuning?.size]);
       if (!plans.has(key)) plans.set(key, executor.plan(subject, planning));
       return plans.get(key);
     },

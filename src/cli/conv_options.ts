@@ -7,8 +7,9 @@ import { LOSS_SCALE_HELP, problemCommand } from "./problem_options.ts";
 import { TIMINGS_HELP } from "./timings.ts";
 import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
+import { BUDGET_HELP, CONV_BUDGET_HELP } from "./learn.ts";
 import { TUNING_HELP } from "./tuning_options.ts";
-import { oneOf, pathOr, positiveNumber, wholeNumber } from "./values.ts";
+import { leastNumber, oneOf, pathOr, positiveNumber, wholeNumber } from "./values.ts";
 
 const DEVICES = ["gpu", "cpu"] as const;
 
@@ -59,6 +60,7 @@ export function convOptions() {
     .optionsGroup(GROUPS.kernel)
     .option("--kernel <file>", KERNEL_HELP)
     .option("--tuning <file>", TUNING_HELP, pathOr("none"))
+    .option("--tune-budget <seconds>", `${BUDGET_HELP}; ${CONV_BUDGET_HELP}`, leastNumber(0))
     .addHelpText("after", EXAMPLES);
 }
 

@@ -1,5 +1,6 @@
 import { gemmGroups } from "../bench/bench_plan.ts";
 import { readGemmSuite } from "../bench/suite_files.ts";
+import { defined } from "../defined.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { proveRoom } from "../npy/write.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
@@ -7,7 +8,7 @@ import { isUnproved } from "../report/record.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
 import type { RunOptions } from "../bench/run_group.ts";
 import { timeline } from "../run/timeline.ts";
-import { environmentOptions, modelCeilings } from "./bench.ts";
+import { environmentOptions, modelCeilings, tuningHook } from "./bench.ts";
 import { compute } from "./compute.ts";
 import { commandWrites } from "./failure.ts";
 import { gemmFiles, openGemm, withOptions } from "./gemm_files.ts";
@@ -20,6 +21,7 @@ import { proveOutputs } from "./outputs.ts";
 import { isHeld, readAhead } from "./read_ahead.ts";
 import { reportSuite } from "./records.ts";
 import { printTimings } from "./timings.ts";
+import { readTuning, tuningFile } from "./tuning_options.ts";
 import { refuseOnCpu, refuseOptions, refuseWords } from "./values.ts";
 import { writeBeside } from "./write_beside.ts";
 
@@ -50,7 +52,10 @@ export function gemmCommand() {
       await proveOutputs([
         { option: "--output", path: output, kind: "npy" },
         { option: "--jsonl", path: options.jsonl, kind: "records" },
-      ], { inputs: gemmFiles(options), force: options.force });
+      ], {
+        inputs: [...gemmFiles(options), tuningFile(options.tuning)],
+        force: options.force,
+      });
       return await openGemm(options);
     });
     if (options.search) return await searchPolicies(opened, options, writes);
@@ -87,6 +92,7 @@ export function gemmCommand() {
           source: { files, fill: fillOf(options), seed: options.seed },
           algorithm: "gemm",
           planning: gemmPlanning(options),
+          tuned: own === undefined && options.device === "gpu" ? readTuning(options) : undefined,
           onResult,
           during,
         }, options),
@@ -149,11 +155,16 @@ async function runSuites(options: GemmOptions): Promise<void> {
     seed,
     protocol: { samples: options.runs ?? 15, fillMs: options.fillMs ?? 5 },
   };
+  const tuned = options.device === "gpu" ? readTuning(options) : undefined;
   await reportSuite({
+    hooks: { tuning: tuningHook(tuned, options) },
     run,
     groups: gemmGroups(problems, options, cache),
     inputs: files,
-    environment: environmentOptions(run),
+    environment: {
+      ...environmentOptions(run),
+      ...defined({ "tune-budget": options.tuneBudget }),
+    },
     ceilings: modelCeilings(run),
   }, options);
 }

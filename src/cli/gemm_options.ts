@@ -13,6 +13,8 @@ import { FILL_KINDS } from "../tensor/fill.ts";
 import { AS_DTYPES, AS_HELP } from "./as_option.ts";
 import { RUNS_HELP } from "./compute.ts";
 import { DEVICE_MODEL_HELP, parseDeviceModel } from "./device_model.ts";
+import { BUDGET_HELP, CONV_BUDGET_HELP } from "./learn.ts";
+import { TUNING_HELP } from "./tuning_options.ts";
 import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP } from "./gpu_choice.ts";
 import { GROUPS } from "./help_groups.ts";
 import { FORCE_HELP } from "./outputs.ts";
@@ -31,9 +33,11 @@ import { TIMINGS_HELP } from "./timings.ts";
 import {
   commaList,
   gather,
+  leastNumber,
   oneOf,
   parseProductPolicy,
   parseShard,
+  pathOr,
   someOf,
   wholeNumber,
 } from "./values.ts";
@@ -162,6 +166,12 @@ export function gemmOptions() {
     .optionsGroup(GROUPS.kernel)
     .option("--kernel <file>", KERNEL_HELP)
     .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
+    .option("--tuning <file>", TUNING_HELP, pathOr("none"))
+    .option(
+      "--tune-budget <seconds>",
+      `${BUDGET_HELP}; ${CONV_BUDGET_HELP}, and in suites`,
+      leastNumber(0),
+    )
     .option("--device-model <name|file>", DEVICE_MODEL_HELP, parseDeviceModel)
     .option(
       "--policy <name>",

@@ -1,4 +1,4 @@
-import { OUTDATED_TUNING } from "../algorithms/cost/auto.ts";
+import { OUTDATED_TUNING } from "../algorithms/cost/tuned.ts";
 import type { Plan } from "../algorithms/plan.ts";
 import type { TuningTable } from "../algorithms/request.ts";
 import {
@@ -36,6 +36,13 @@ export function tuningFile(option: string | undefined): string | undefined {
 export interface TuningChoice {
   readonly tuning?: string | undefined;
   readonly deviceModel?: string | undefined;
+  /** Seconds in which more may be learned: a file that is not there is then made. */
+  readonly tuneBudget?: number | undefined;
+}
+
+/** What `--tuning` says; where it says nothing, `none` beside a device model, which may be another device's. */
+export function saidTuning({ tuning, deviceModel }: TuningChoice): string | undefined {
+  return tuning ?? (deviceModel === undefined ? undefined : "none");
 }
 
 /**
@@ -60,8 +67,8 @@ export function refuseTuning(
  * @throws {Deno.errors.NotFound} where the named file is not there.
  * @throws {SyntaxError} with file and line, where it is malformed.
  */
-export function readTuning({ tuning, deviceModel }: TuningChoice): Tuning | undefined {
-  const option = tuning ?? (deviceModel === undefined ? undefined : "none");
+export function readTuning(choice: TuningChoice): Tuning | undefined {
+  const option = saidTuning(choice);
   const path = tuningFile(option);
   if (path === undefined) return undefined;
   const note = reporter("stderr");
@@ -73,9 +80,10 @@ export function readTuning({ tuning, deviceModel }: TuningChoice): Tuning | unde
     }
     return tuning;
   } catch (error) {
-    if (option !== undefined) throw error;
     const absent = [Deno.errors.NotFound, Deno.errors.NotADirectory];
-    if (!absent.some((kind) => error instanceof kind)) {
+    const isAbsent = absent.some((kind) => error instanceof kind);
+    if (option !== undefined && !(isAbsent && choice.tuneBudget)) throw error;
+    if (!isAbsent) {
       note.message(`ignoring the user's tuning: ${oneSentence(error)}`);
     }
     return undefined;

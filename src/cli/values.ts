@@ -65,6 +65,17 @@ export function positiveNumber(text: string): number {
   return value;
 }
 
+/** Parses a number that is not less than `minimum`. */
+export function leastNumber(minimum: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (text.trim() === "" || !Number.isFinite(value) || value < minimum) {
+      throw new InvalidArgumentError(`expected a number >= ${minimum}.`);
+    }
+    return value;
+  };
+}
+
 /** Parses `5%`, `5` (percent) or `0.05%`. */
 export function fraction(text: string): number {
   const value = Number(text.replace(/%$/, "")) / 100;
@@ -376,6 +387,7 @@ const OF_GPUS = [
     "exact",
     "maxBoundRatio",
     "tuning",
+    "tuneBudget",
   ],
   ...["without", "with", "raster", "kernel"],
 ];

@@ -12,12 +12,13 @@ import {
 } from "../problem/conv_problem.ts";
 import { type Epilogue, fullEpilogue } from "../problem/epilogue.ts";
 import { type ConvAsked, convSubject } from "../run/conv_subject.ts";
-import type { Subject, SubjectTensor } from "../run/subject.ts";
+import type { Planning, Subject, SubjectTensor } from "../run/subject.ts";
 import { filterLayoutFor } from "../tensor/layout.ts";
 import { expectCall } from "./expect_call.ts";
 import type { GpuDType, TensorSpec } from "./gpu_tensor.ts";
 import { type Layer, type LayerOptions, makeLayer } from "./layer.ts";
 import { planOn } from "./plan_cache.ts";
+import { expectBudget, tunedPlanning, type TuneOptions } from "./tuned.ts";
 
 /** How a convolution is to be planned; what is absent is the planner's choice. */
 export type ConvPlanOptions =
@@ -28,7 +29,7 @@ export type ConvPlanOptions =
   };
 
 /** How a convolution is prepared. */
-export interface PrepareConvolutionOptions extends ConvPlanOptions, LayerOptions {}
+export interface PrepareConvolutionOptions extends ConvPlanOptions, LayerOptions, TuneOptions {}
 
 /** The tensors of a convolution or a gradient. */
 export interface ConvolutionTensors {
@@ -58,6 +59,8 @@ interface PlannedConvolution {
   readonly subject: Subject;
   /** What runs. */
   readonly plan: Plan;
+  /** What the planner was told beside the problem. */
+  readonly planning: Partial<Planning>;
 }
 
 /** Plans a convolution for a device, once for each way it is asked for. */
@@ -81,7 +84,20 @@ export function planConvolution(
   const epilogue = fullEpilogue(doing, part);
   const asked = { problem, epilogue, layout, filterLayout, dtype, outDtype, integers };
   const subject = convSubject(asked);
-  return { asked, subject, plan: planOn(gpu, asked, planning, subject.planner.plan) };
+  const plan = planOn(gpu, asked, planning, subject.planner.plan);
+  return { asked, subject, planning, plan };
+}
+
+/** A planned convolution, planned anew by what is timed within a budget where that is given. */
+export async function tunedConvolution(
+  gpu: GpuDevice,
+  planned: PlannedConvolution,
+  tuneBudget: number | undefined,
+): Promise<PlannedConvolution> {
+  if (!tuneBudget) return planned;
+  const { asked, subject, planning } = planned;
+  const tuned = await tunedPlanning(gpu, subject, planning, tuneBudget);
+  return { ...planned, plan: planOn(gpu, asked, tuned, subject.planner.plan) };
 }
 
 /** A tensor of a subject as one on the device. */
@@ -131,8 +147,12 @@ export async function prepareConvolution(
   problem: ConvProblem,
   options: PrepareConvolutionOptions = {},
 ): Promise<Layer<ConvolutionTensors>> {
-  const { workspace, ...wanted } = options;
-  const { asked, subject, plan } = planConvolution(gpu, problem, wanted);
+  const { workspace, tuneBudget, ...wanted } = options;
+  expectBudget("Cannot convolve", tuneBudget);
+  const planned = planConvolution(gpu, problem, wanted);
+  const { asked, subject, plan } = await gpu.guard(() =>
+    tunedConvolution(gpu, planned, tuneBudget)
+  );
   const layoutOf = (role: string) =>
     role === "filter"
       ? asked.filterLayout

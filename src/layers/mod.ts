@@ -18,4 +18,5 @@ export {
   type ProductPlanOptions,
   type ProductTensors,
 } from "./product.ts";
+export type { TuneOptions } from "./tuned.ts";
 export { sharedWorkspace, type Workspace } from "./workspace.ts";

@@ -3,18 +3,19 @@ import type { Plan } from "../algorithms/plan.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import { GEMM_DTYPES, type GemmProblem, gemmProblem } from "../problem/gemm_problem.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
-import type { Subject } from "../run/subject.ts";
+import type { Planning, Subject } from "../run/subject.ts";
 import { specOf } from "./convolution.ts";
 import { expectCall } from "./expect_call.ts";
 import type { TensorSpec } from "./gpu_tensor.ts";
 import { type Layer, type LayerOptions, makeLayer } from "./layer.ts";
 import { planOn } from "./plan_cache.ts";
+import { expectBudget, tunedPlanning, type TuneOptions } from "./tuned.ts";
 
 /** How a product is to be planned; what is absent is the planner's choice. */
 export type ProductPlanOptions = Partial<Omit<GemmRequest, "problem" | "limits" | "sizes">>;
 
 /** How a product is prepared. */
-export interface PrepareProductOptions extends ProductPlanOptions, LayerOptions {}
+export interface PrepareProductOptions extends ProductPlanOptions, LayerOptions, TuneOptions {}
 
 /** The tensors of a product, row-major; the batch is outermost where there is one. */
 export interface ProductTensors {
@@ -35,12 +36,21 @@ export interface ProductTensors {
 /** What f16 is summed in, and its results are in. */
 const ARITHMETIC = { accumulate: ["f32", "f16"], outDtype: GEMM_DTYPES };
 
+/** A product as it is planned. */
+interface PlannedProduct {
+  readonly subject: Subject;
+  readonly plan: Plan;
+  /** Plans it by what else the planner is told. */
+  readonly planAnew: (planning: Partial<Planning>) => Plan;
+  readonly planning: Partial<Planning>;
+}
+
 /** Plans a product for a device, once for each way it is asked for. */
 export function planProduct(
   gpu: GpuDevice,
   given: GemmProblem,
   options: ProductPlanOptions,
-): { readonly subject: Subject; readonly plan: Plan } {
+): PlannedProduct {
   expectCall("Cannot multiply", gpu, options, { dtype: GEMM_DTYPES, ...ARITHMETIC });
   const problem = gemmProblem(given);
   const { dtype = "f32", accumulate, outDtype, ...planning } = options;
@@ -50,7 +60,19 @@ export function planProduct(
     ...(outDtype && { outDtype }),
   };
   const subject = gemmSubject(problem, arithmetic);
-  return { subject, plan: planOn(gpu, { problem, ...arithmetic }, planning, subject.planner.plan) };
+  const planAnew = (planning: Partial<Planning>) =>
+    planOn(gpu, { problem, ...arithmetic }, planning, subject.planner.plan);
+  return { subject, planning, planAnew, plan: planAnew(planning) };
+}
+
+/** A product's plan, planned anew by what is timed within a budget where that is given. */
+export async function tunedProduct(
+  gpu: GpuDevice,
+  { subject, planning, plan, planAnew }: PlannedProduct,
+  tuneBudget: number | undefined,
+): Promise<Plan> {
+  if (!tuneBudget) return plan;
+  return planAnew(await tunedPlanning(gpu, subject, planning, tuneBudget));
 }
 
 /**
@@ -79,8 +101,11 @@ export async function prepareProduct(
   problem: GemmProblem,
   options: PrepareProductOptions = {},
 ): Promise<Layer<ProductTensors>> {
-  const { workspace, ...wanted } = options;
-  const { subject, plan } = planProduct(gpu, problem, wanted);
+  const { workspace, tuneBudget, ...wanted } = options;
+  expectBudget("Cannot multiply", tuneBudget);
+  const planned = planProduct(gpu, problem, wanted);
+  const { subject } = planned;
+  const plan = await gpu.guard(() => tunedProduct(gpu, planned, tuneBudget));
   const tensors = Object.fromEntries(
     [...subject.operands, subject.result].map((one) => [one.role, specOf(one)]),
   ) as unknown as ProductTensors & { readonly [role: string]: TensorSpec };

@@ -103,8 +103,12 @@ export function comparisonData(comparison: Comparison) {
 }
 
 function side(record: ReadCase) {
-  const { provider, algorithm, kernel, layout, device, time_ms: time, verdict } = record;
-  return { provider, algorithm, kernel, layout, device, time_ms: time?.median ?? null, verdict };
+  const { provider, algorithm, choice, kernel, layout, device, time_ms: time, verdict } = record;
+  return {
+    ...{ provider, algorithm },
+    ...(choice === undefined ? {} : { choice }),
+    ...{ kernel, layout, device, time_ms: time?.median ?? null, verdict },
+  };
 }
 
 type Table = (columns: readonly Column[], rows: readonly (readonly string[])[]) => string;
@@ -194,12 +198,23 @@ function remarks(comparison: Comparison): string[] {
       ),
     ),
     ...(unlike ? [`the devices differ: ${left.join(", ")} and ${right.join(", ")}`] : []),
+    ...measuredLines(cases),
     ...comparison.uncomparedLines,
     ...unmatched("base", onlyBase),
     ...unmatched("new run", onlyNext),
     ...(replaced === 1 ? ["1 record was replaced by a later one of the same case"] : []),
     ...(replaced > 1 ? [`${replaced} records were replaced by later ones of the same case`] : []),
   ];
+}
+
+/** How many cases ran another kernel because one side took what had been timed on its device. */
+function measuredLines(cases: readonly ComparedCase[]): string[] {
+  const count =
+    cases.filter(({ base, next }) => base.kernel !== next.kernel && base.choice !== next.choice)
+      .length;
+  if (count === 0) return [];
+  const ran = count === 1 ? "1 case ran another kernel" : `${count} cases ran other kernels`;
+  return [`${ran}: one side took what was timed on its device (tune, --tune-budget)`];
 }
 
 /** The first of many lines, which begin with their kind. */

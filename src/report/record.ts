@@ -149,6 +149,8 @@ export interface CaseRecord {
   readonly pair?: string;
   /** Segments of WinRS that were asked for. */
   readonly segments?: number;
+  /** Said where `auto` took what had been timed on the device: by `wgconv tune`, or within `--tune-budget`. */
+  readonly choice?: "measured";
   /** Whether calls found their data in the cache; unknown where absent. */
   readonly cache?: "hot" | "cold";
   /** `null` on the CPU backend, and where planning failed. */
@@ -268,6 +270,10 @@ export interface TuningRecord {
   readonly splits?: number;
   /** Of a product: how tiles are spread over the device. */
   readonly balance?: "none" | "split-k" | "stream-k";
+  /** Said where it was planned as for a device with so many multiprocessors. */
+  readonly multiprocessors?: number;
+  /** Of what `auto` timed by itself, which is not checked then: the milliseconds it had (`--tune-budget`). */
+  readonly budget_ms?: number;
   /** Name of the kernel that does the products. */
   readonly kernel: string;
   /** Every kernel of the plan; a name stands for its text. */

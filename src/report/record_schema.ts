@@ -96,6 +96,7 @@ export const CaseSchema = v.object({
   tile: text,
   pair: text,
   segments: v.optional(finiteNumber),
+  choice: text,
   cache: text,
   cuda_graph: v.optional(v.boolean()),
   time_ms: v.nullish(TimeSchema, null),

@@ -2,6 +2,7 @@ import type { Grouping } from "../accuracy/groups.ts";
 import { arithmeticPrecision, F16, F32, I32 } from "../accuracy/precision.ts";
 import { projectionNoise } from "../accuracy/projection.ts";
 import { NO_ERRORS_YARDSTICK } from "../accuracy/yardstick.ts";
+import { shortlist } from "../algorithms/cost/shortlist.ts";
 import { algorithmRivals, supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { convElementsFault } from "../problem/conv_elements.ts";
@@ -204,6 +205,11 @@ function convPlanner(conv: Conv): SubjectPlanner {
   } as const);
   return {
     plan: (planning) => tryPlanConv(request(planning)),
+    // Zero points may become another problem.
+    shortlist: (planning, count) =>
+      convFault(conv) === undefined && integers === undefined
+        ? shortlist(request(planning), count)
+        : [],
     rivals: (planning) =>
       convFault(conv) === undefined && !isBytes(conv) ? algorithmRivals(request(planning)) : [],
     // Of lists of types, layouts and operations not all go together.

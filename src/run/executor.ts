@@ -2,6 +2,7 @@ import { EMPTY_RESULT } from "../accuracy/notes.ts";
 import type { OptionChoice } from "../algorithms/algorithm.ts";
 import { modelOf } from "../algorithms/device/known.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
+import type { Entrant } from "../algorithms/cost/shortlist.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
 import { nsPerTick } from "../gpu/calibrate.ts";
@@ -13,6 +14,7 @@ import {
   type PreparedPlan,
   preparePlan,
 } from "../gpu/prepare.ts";
+import type { TimeRecord } from "../report/record.ts";
 import { fromCanonical } from "./operands.ts";
 import { fetchResult, uploadOperands } from "./run_plan.ts";
 import type {
@@ -25,6 +27,8 @@ import type {
   SubjectTensor,
 } from "./subject.ts";
 import { type During, untimed } from "./timeline.ts";
+import type { TimedPlan } from "./time_plans.ts";
+import { timeWithin } from "./time_within.ts";
 import { type Timed, timedPlan } from "./timing.ts";
 import { CPU_DEVICE, type DeviceDescription } from "../report/environment.ts";
 
@@ -67,6 +71,14 @@ export interface Executor extends Disposable {
   plan(subject: Subject, planning: Partial<Planning>): Planned<Plan | undefined>;
   /** Options of the named algorithm that are worth measuring beside the planner's choice. */
   rivals(subject: Subject, planning: Partial<Planning>): readonly OptionChoice[];
+  /** {@linkcode SubjectPlanner.shortlist} of a subject that it may compute. */
+  shortlist(subject: Subject, planning: Partial<Planning>, count: number): readonly Entrant[];
+  /** Times plans of a subject within so many milliseconds, as {@linkcode timeWithin}. */
+  timeWithin?(
+    subject: Subject,
+    plans: readonly Plan[],
+    budgetMs: number,
+  ): Promise<(TimeRecord | undefined)[]>;
   /** Why it cannot do the subject with the algorithm that is named. */
   unsupported(subject: Subject, planning: Partial<Planning>): string | undefined;
   /**
@@ -115,6 +127,12 @@ export function gpuExecutor(gpu: GpuDevice, model?: DeviceModel): Executor {
     },
     plan: (subject, planning) => subject.planner.plan(full(planning)),
     rivals: (subject, planning) => subject.planner.rivals(full(planning)),
+    shortlist: (subject, planning, count) => subject.planner.shortlist(full(planning), count),
+    timeWithin(subject, plans, budgetMs) {
+      // Subjects are of types that kernels know.
+      const dtype = subject.traits.dtype as TimedPlan["dtype"];
+      return timeWithin(gpu, plans.map((plan) => ({ plan, dtype })), budgetMs);
+    },
     unsupported: (subject, planning) => subject.planner.unsupported(full(planning)),
     compile: (plan) => compileKernels(gpu, plan),
     load: (subject, operands, during) => loadOnGpu(gpu, subject, operands, during),
@@ -177,6 +195,7 @@ export function cpuExecutor(onProgress: (fraction: number) => void = () => {}): 
     isOpen: true,
     plan: () => undefined,
     rivals: () => [],
+    shortlist: () => [],
     unsupported: () => undefined,
     load: (subject, operands) => {
       const held = operands as HostOperands;

@@ -1,6 +1,7 @@
 import { arithmeticPrecision, F16, F32, F64, I32, type Precision } from "../accuracy/precision.ts";
 import { type ProjectionNoise, projectionNoise } from "../accuracy/projection.ts";
 import { NO_ERRORS_YARDSTICK } from "../accuracy/yardstick.ts";
+import { shortlistProduct } from "../algorithms/cost/shortlist.ts";
 import type { GemmRequest } from "../algorithms/gemm/operands.ts";
 import { tryPlanGemm } from "../algorithms/gemm/plan.ts";
 import type { Plan } from "../algorithms/plan.ts";
@@ -72,7 +73,8 @@ function gemmTensor(
 export function gemmRequest(
   problem: GemmProblem,
   { dtype, accumulate, outDtype }: Partial<GemmArithmetic> & Pick<GemmArithmetic, "dtype">,
-  { math, policy, splits, flush, balance, variant, device, limits, matrixUnits, sizes }: Planning,
+  { math, policy, splits, flush, balance, variant, device, limits, matrixUnits, tuning, sizes }:
+    Planning,
 ): GemmRequest {
   return {
     problem,
@@ -81,7 +83,7 @@ export function gemmRequest(
     ...(outDtype === undefined || dtype !== "f16" ? {} : { outDtype }),
     ...defined({ math, policy, splits, flush, balance, variant }),
     limits,
-    ...defined({ matrixUnits, device, sizes }),
+    ...defined({ matrixUnits, device, tuning, sizes }),
   };
 }
 
@@ -122,6 +124,10 @@ export function gemmSubject(
     sums: gemmSums(product),
     planner: {
       plan: (planning) => planRequest(gemmRequest(asked, arithmetic, planning)),
+      shortlist: (planning, count) =>
+        planRequest === tryPlanGemm
+          ? shortlistProduct(gemmRequest(asked, arithmetic, planning), count)
+          : [],
       rivals: () => [],
       unsupported: () => undefined,
       ...(dtype === "i8" ? { admit: admitGemm(product) } : {}),

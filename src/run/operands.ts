@@ -136,12 +136,15 @@ async function* chunksOf(file: OperandFile, one: SubjectTensor, from: LossScale)
  * The operands that a subject reads, of those that a caller gives. Where they are looked into before they are on their way to the
  * device, as integers are (`admit`), they are copies.
  *
+ * @param copied Whether they are in any event.
+ *
  * @throws {TypeError} where one is missing, or of another size or type.
  */
 export function usedOperands(
   doing: string,
   subject: Subject,
   operands: HostOperands,
+  copied = false,
 ): HostOperands {
   expectObject(doing, "operands", operands, "arrays");
   return Object.fromEntries(subject.operands.map(({ role, dtype, shape }) => {
@@ -152,7 +155,7 @@ export function usedOperands(
       throw new InputTypeError(`${doing}: ${role} is no ${dtype} data`);
     }
     if (data.length === count) {
-      return [role, subject.planner.admit === undefined ? data : data.slice()];
+      return [role, copied || subject.planner.admit ? data.slice() : data];
     }
     throw new InputTypeError(
       `${doing}: ${role} has ${data.length} elements, its shape [${shape}] has ${count}`,

@@ -3,6 +3,7 @@ import type { Grouping } from "../accuracy/groups.ts";
 import type { Precision } from "../accuracy/precision.ts";
 import type { ProjectionNoise } from "../accuracy/projection.ts";
 import type { OptionChoice } from "../algorithms/algorithm.ts";
+import type { Entrant } from "../algorithms/cost/shortlist.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
@@ -117,6 +118,8 @@ export interface ReferenceOptions {
 /** How a subject is planned. */
 export interface SubjectPlanner {
   plan(planning: Planning): Planned<Plan>;
+  /** What is worth timing on a device whose figures are guesses, without what follows the sums: the planner's choice first. */
+  shortlist(planning: Planning, count: number): readonly Entrant[];
   /** Options of the named algorithm that are worth measuring beside the planner's choice. */
   rivals(planning: Planning): readonly OptionChoice[];
   /** Why the named algorithm cannot do it. */

@@ -1,15 +1,16 @@
-import type { Plan } from "../algorithms/plan.ts";
+import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import { DeviceError, UnsupportedError } from "../errors.ts";
 import { createBuffer, fillBuffer, upload } from "../gpu/buffers.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import { createPlanBuffers, preparePlan } from "../gpu/prepare.ts";
 import type { TimeRecord } from "../report/record.ts";
+import { dtypeBytes } from "../tensor/dtype.ts";
 import { fillTensor } from "../tensor/fill.ts";
 import { type Timed, timedPlan, timeRivals, type TimingProtocol } from "./timing.ts";
 
 export interface TimedPlan {
   readonly plan: Plan;
-  readonly dtype: "f32" | "f16" | "i8";
+  readonly dtype: "f32" | "f16" | "i8" | "f64";
 }
 
 /** What a plan took, or why it did not run, as a sentence. */
@@ -33,16 +34,22 @@ export interface PlanRoom extends Disposable {
   clear(): void;
 }
 
-/** Room for plans on a device. */
-export function planRoom(gpu: GpuDevice): PlanRoom {
+/**
+ * Room for plans on a device.
+ *
+ * @param shared Whether all plans are of one problem, and share its tensors.
+ */
+export function planRoom(gpu: GpuDevice, shared = false): PlanRoom {
   const made = new Map<TimedPlan["dtype"], GPUBuffer>();
+  let given: Partial<Record<BufferRole, GPUBuffer>> = {};
   let resources = new DisposableStack();
   const clear = () => {
     resources.dispose();
     resources = new DisposableStack();
+    given = {};
   };
   return {
-    prepare: (one) => prepared(gpu, one, made, resources),
+    prepare: (one) => prepared(gpu, one, made, resources, shared ? given : {}),
     clear,
     [Symbol.dispose]() {
       clear();
@@ -81,12 +88,17 @@ async function prepared(
   { plan, dtype }: TimedPlan,
   made: Map<TimedPlan["dtype"], GPUBuffer>,
   resources: DisposableStack,
+  given: Partial<Record<BufferRole, GPUBuffer>>,
 ): Promise<Timed | string> {
   try {
-    const buffers = resources.use(createPlanBuffers(gpu, plan));
+    const large = plan.buffers.filter(({ role, bytes }) => (given[role]?.size ?? 0) >= bytes);
+    const shared = Object.fromEntries(large.map(({ role }) => [role, given[role]!]));
+    const buffers = resources.use(createPlanBuffers(gpu, plan, shared));
     const random = randomBuffer(gpu, made, dtype);
     plan.buffers.forEach(({ role }, place) => {
-      if (role !== "workspace") fillBuffer(gpu, buffers.buffers[place]!, random);
+      if (role === "workspace" || role in shared) return;
+      given[role] ??= buffers.buffers[place]!;
+      fillBuffer(gpu, buffers.buffers[place]!, random);
     });
     return timedPlan(gpu, [resources.use(await preparePlan(gpu, plan, buffers))]);
   } catch (error) {
@@ -104,7 +116,7 @@ function randomBuffer(
 ): GPUBuffer {
   const known = made.get(dtype);
   if (known !== undefined) return known;
-  const count = RANDOM_BYTES / (dtype === "f32" ? 4 : dtype === "f16" ? 2 : 1);
+  const count = RANDOM_BYTES / dtypeBytes(dtype);
   const { data } = fillTensor(dtype, [count], dtype === "i8" ? "int8" : "uniform11", 1);
   const buffer = createBuffer(gpu, RANDOM_BYTES, "random data");
   made.set(dtype, buffer);

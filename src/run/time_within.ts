@@ -71,11 +71,11 @@ async function attempt<T>(run: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** What is made within a time; undefined beyond it, or where it fails. */
-async function inTime<T>(made: Promise<T>, ms: number): Promise<T | undefined> {
+/** What is made within a time, or a word where that fails; undefined beyond it. */
+async function inTime<T>(made: Promise<T>, ms: number): Promise<T | "failed" | undefined> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const over = new Promise<undefined>((done) => timer = setTimeout(() => done(undefined), ms));
-  const one = await Promise.race([made.catch(() => undefined), over]);
+  const one = await Promise.race([made.catch(() => "failed" as const), over]);
   clearTimeout(timer);
   return one;
 }
@@ -86,7 +86,7 @@ export async function timeWithin(
   plans: readonly TimedPlan[],
   budgetMs: number,
 ): Promise<(TimeRecord | undefined)[]> {
-  using room = planRoom(gpu);
+  using room = planRoom(gpu, true);
   return await timeCandidates(plans.map((plan) => () => room.prepare(plan)), budgetMs);
 }
 

@@ -7,6 +7,8 @@ export type Part =
   | "device"
   /** Data of files into the host's memory. Where it goes to the device in pieces, that is `upload`. */
   | "read"
+  /** The best ways are timed, of a problem that is new to the device. */
+  | "tune"
   | "plan"
   | "pipelines"
   /** Buffers are made and filled. */

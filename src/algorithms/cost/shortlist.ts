@@ -1,61 +1,106 @@
+import { MATRIX_POLICY_NAMES } from "../../kernels/matrix_policies.ts";
+import { TILE_POLICIES } from "../../kernels/policy.ts";
+import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { deviceOf } from "../device/h200.ts";
 import { sizedModel } from "../device/known.ts";
+import { cutGemm, mainLoopTime } from "../gemm/choose.ts";
+import type { GemmRequest } from "../gemm/operands.ts";
+import { tryPlanGemm } from "../gemm/plan.ts";
 import type { Plan, Rival } from "../plan.ts";
+import { tryPlanConv } from "../planner.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
-import type { PlanRequest } from "../request.ts";
+import type { PlanRequest, TunedChoice } from "../request.ts";
 import { predictPlanMs, rankRivals, requestFor } from "./auto.ts";
+import { kernelNames, leavesChoice, plainProduct, problemClass, productClass } from "./tuned.ts";
 
 /** A way to compute a problem that is worth timing. */
 export interface Entrant {
-  /** The request that names it. */
-  readonly request: PlanRequest;
-  /** What runs. */
+  /** Where it is remembered in a `TuningTable`. */
+  readonly key: string;
+  /** What is remembered. */
+  readonly choice: TunedChoice;
+  /** What runs, without what follows the sums. */
   readonly plan: Plan;
 }
 
-/** Rivals predicted to take more than so many times the fastest are not worth timing. */
+/** What names a way to compute a problem. */
+type Way = Omit<TunedChoice, "problem" | "kernels">;
+
+/** What is predicted to take more than so many times the fastest is not worth timing. */
 const HOPELESS = 4;
 /** A device nobody measured may be so many times as large as its model: products are then split further. */
 const LARGER = 4;
 
 /**
  * The ways to compute a problem that are most likely to hold the fastest on a device whose figures are guesses, the planner's choice
- * first: then the best of other algorithms, and its own choice as for a larger device, which fills more multiprocessors.
- *
- * @param tryPlan Plans a request that names its algorithm.
+ * first: then the best of other algorithms, and its own choice as for a larger device, which fills more multiprocessors. Nothing
+ * where the request leaves no choice.
  */
-export function shortlist(
-  request: PlanRequest,
-  count: number,
-  tryPlan: (request: PlanRequest) => Planned<Plan>,
-): Entrant[] {
-  const asked: PlanRequest = { ...request, algorithm: "auto" };
-  const chosen = tryPlan(asked);
+export function shortlist(request: PlanRequest, count: number): Entrant[] {
+  if (request.algorithm !== "auto" || !leavesChoice(request)) return [];
+  const { tuning: _, ...free } = request;
+  const asked: PlanRequest = { ...free, epilogue: NO_EPILOGUE };
+  const chosen = tryPlanConv(asked);
   if (isRefusal(chosen)) return [];
-  const device = deviceOf(request);
-  const larger = sizedModel(device, LARGER * device.multiprocessors);
-  const ranked = rankRivals(request).filter(({ reason }) => reason === undefined);
+  const own: Rival = chosen.rivals?.[0] ?? { algorithm: chosen.algorithm, amplification: 1 };
+  const ranked = rankRivals(asked)
+    .filter(({ reason, variant }) => reason === undefined && variant === undefined);
   const fastest = Math.min(
     predictPlanMs(asked, chosen) ?? Infinity,
     ...ranked.map(({ predictedMs = Infinity }) => predictedMs),
   );
   const near = ranked.filter(({ predictedMs = 0 }) => predictedMs <= HOPELESS * fastest);
-  const kinds = firsts(near, ({ algorithm }) => algorithm);
+  const kinds = [own, ...near].filter(({ algorithm }, place, all) =>
+    all.findIndex((one) => one.algorithm === algorithm) === place
+  );
   const others = near.filter((one) => !kinds.includes(one));
-  const named = (rivals: readonly Rival[]) => rivals.map((rival) => requestFor(request, rival));
-  const [first, second, ...rest] = named(kinds);
-  const [wider, ...widest] = named(kinds).map((one) => ({ ...one, device: larger }));
-  const order = [asked, first, second, wider, ...rest, ...widest, ...named(others)];
-  const entrants = new Map<string, Entrant>();
-  for (const one of order) {
-    if (entrants.size === count) break;
-    if (one === undefined) continue;
-    const plan = tryPlan(one);
-    if (isRefusal(plan) || plan.passes.length === 0) continue;
-    const key = planKey(plan);
-    if (!entrants.has(key)) entrants.set(key, { request: one, plan });
-  }
-  return [...entrants.values()];
+  const larger = LARGER * deviceOf(asked).multiprocessors;
+  const choices = [
+    ...kinds.slice(0, 2).map(choiceOf),
+    { ...choiceOf(own), multiprocessors: larger },
+    ...kinds.slice(2).map(choiceOf),
+    ...kinds.slice(1).map((rival) => ({ ...choiceOf(rival), multiprocessors: larger })),
+    ...others.map(choiceOf),
+  ];
+  // A variant is no part of what is remembered.
+  if (own.variant !== undefined) return [];
+  return entrants(asked.problem, problemClass(asked), choices, count, (way) => {
+    const { multiprocessors, ...named } = way;
+    return tryPlanConv({
+      ...requestFor(asked, { ...named, amplification: 1 }),
+      ...sized(asked, multiprocessors),
+    });
+  });
+}
+
+/** The same of a product: the planner's choice, as for a larger device, and the best with other tiles. */
+export function shortlistProduct(request: GemmRequest, count: number): Entrant[] {
+  if (!leavesChoice(request)) return [];
+  const { tuning: _, ...free } = request;
+  const asked: GemmRequest = { ...free, problem: plainProduct(request.problem) };
+  const device = deviceOf(asked);
+  const policies = [...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
+  const cuts = policies.flatMap((policy) => {
+    const one = { ...asked, policy };
+    const cut = cutGemm(one);
+    return isRefusal(cut) || device.shares.policies[policy] === 0
+      ? []
+      : { policy, time: mainLoopTime(one, cut) };
+  }).toSorted((a, b) => a.time - b.time);
+  const near = cuts.filter(({ time }) => time <= HOPELESS * cuts[0]!.time)
+    .map(({ policy }) => ({ algorithm: "gemm", policy }));
+  const choices = [
+    { algorithm: "gemm" },
+    { algorithm: "gemm", multiprocessors: LARGER * device.multiprocessors },
+    ...near,
+  ];
+  const key = productClass(asked);
+  return entrants(asked.problem, key, choices, count, ({ policy, multiprocessors }) =>
+    tryPlanGemm({
+      ...asked,
+      ...(policy === undefined ? {} : { policy }),
+      ...sized(asked, multiprocessors),
+    }));
 }
 
 /** What tells plans apart. */
@@ -63,6 +108,38 @@ export function planKey({ passes }: Plan): string {
   return passes.map(({ kernel, grid }) => `${kernel.name} ${grid}`).join();
 }
 
-function firsts(rivals: readonly Rival[], kind: (rival: Rival) => string): Rival[] {
-  return [...new Map(rivals.toReversed().map((one) => [kind(one), one])).values()].toReversed();
+function choiceOf({ algorithm, tile, pair }: Rival): Way {
+  return {
+    algorithm,
+    ...(tile === undefined ? {} : { tile }),
+    ...(pair === undefined ? {} : { pair }),
+  };
+}
+
+function sized(
+  request: Pick<PlanRequest, "device">,
+  multiprocessors: number | undefined,
+): Pick<PlanRequest, "device"> {
+  return multiprocessors === undefined
+    ? {}
+    : { device: sizedModel(deviceOf(request), multiprocessors) };
+}
+
+/** The first plans that differ, and run anything. */
+function entrants(
+  problem: TunedChoice["problem"],
+  key: string,
+  ways: readonly Way[],
+  count: number,
+  planWay: (way: Way) => Planned<Plan>,
+): Entrant[] {
+  const found = new Map<string, Entrant>();
+  for (const way of ways) {
+    if (found.size === count) break;
+    const plan = planWay(way);
+    if (isRefusal(plan) || plan.passes.length === 0 || found.has(planKey(plan))) continue;
+    const choice = { ...way, problem, kernels: kernelNames(plan) };
+    found.set(planKey(plan), { key, choice, plan });
+  }
+  return [...found.values()];
 }

@@ -47,6 +47,7 @@ export interface GemmRequest extends
     | "limits"
     | "matrixUnits"
     | "device"
+    | "tuning"
     | "sizes"
   > {
   /** Sizes, transposes and epilogue. */

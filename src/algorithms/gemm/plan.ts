@@ -24,6 +24,7 @@ import { HALVES } from "../../kernels/split_halves.ts";
 import { checkGemmArithmetic } from "../../problem/gemm_arithmetic.ts";
 import { GEMM_DTYPES, gemmProblem, summedDepth } from "../../problem/gemm_problem.ts";
 import { splitDrift } from "../../problem/split_drift.ts";
+import { planTunedProduct } from "../cost/tuned.ts";
 import { cutNotes, refuseCounts, UNBOUND_NOTE } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
 import { pass, reducePass, reduceTilesPass, refuseBindings, runnable } from "../passes.ts";
@@ -104,6 +105,15 @@ export function tryPlanGemm(given: GemmRequest): Planned<Plan> {
   }
   const counted = refuseCounts(asked);
   if (counted !== undefined) return counted;
+  const tuned = planTunedProduct(asked, planChosen);
+  if (typeof tuned === "object") return tuned;
+  const plan = planChosen(asked);
+  if (tuned === undefined || isRefusal(plan)) return plan;
+  return { ...plan, notes: [...plan.notes, tuned] };
+}
+
+/** Plans a product as the model chooses what is not said. */
+function planChosen(asked: GemmRequest): Planned<Plan> {
   const choice = chooseGemm(summedRequest(asked));
   if (isRefusal(choice)) return choice;
   const { math, gemv } = choice;

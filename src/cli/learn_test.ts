@@ -1,0 +1,163 @@
+import assert from "#assert";
+import type { TuningTable } from "../algorithms/request.ts";
+import type { TimeRecord } from "../report/record.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
+import { convSubject } from "../run/conv_subject.ts";
+import { cpuExecutor, type Executor } from "../run/executor.ts";
+import { H200 } from "../algorithms/device/h200.ts";
+import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
+import { temporaryDirectory } from "../../tests/cli.ts";
+import { wgconvHere } from "../../tests/support/in_process.ts";
+import { budgetMs, learnTuning } from "./learn.ts";
+import { type TuningChoice, tuningFile } from "./tuning_options.ts";
+
+const SUBJECT = convSubject({
+  problem: parseDescriptor("mb8ic64ih28oc64kh3ph1"),
+  layout: "nchw",
+  filterLayout: "kcrs",
+});
+const PLANNING = { algorithm: "auto" };
+
+/** A GPU that plans, and says that its candidates took so many ms. */
+function pretendGpu(medians: readonly (number | undefined)[]): Executor & { timed: number } {
+  const full = (planning: object) => ({ limits: DEFAULT_LIMITS, ...planning });
+  const time = (median: number): TimeRecord => ({
+    ...{ median, min: median, mad: 0, samples: [median], repeats: 1, clock: "timestamp" },
+  });
+  const gpu = {
+    ...cpuExecutor(),
+    device: { backend: "wgpu", adapter: "Radeon X", driver: "1", limits: {} },
+    software: false,
+    isReference: false,
+    timed: 0,
+    plan: (subject, planning) => subject.planner.plan(full(planning)),
+    shortlist: (subject, planning, count) => subject.planner.shortlist(full(planning), count),
+    timeWithin() {
+      gpu.timed++;
+      return Promise.resolve(medians.map((ms) => ms === undefined ? undefined : time(ms)));
+    },
+  } satisfies Executor & { timed: number };
+  return gpu;
+}
+
+/** What learning says on stderr, and what is known then. */
+async function learn(
+  gpu: Executor,
+  options: TuningChoice,
+  tuning?: TuningTable,
+  planning: object = PLANNING,
+): Promise<{ readonly said: string; readonly table: TuningTable | undefined }> {
+  const { writeSync } = Deno.stderr;
+  let said = "";
+  Deno.stderr.writeSync = (bytes) => {
+    said += new TextDecoder().decode(bytes);
+    return bytes.length;
+  };
+  try {
+    return { table: await learnTuning(gpu, SUBJECT, planning, tuning, options), said };
+  } finally {
+    Deno.stderr.writeSync = writeSync;
+  }
+}
+
+Deno.test("a budget is one second on GPUs without figures of their own, and what is asked for elsewhere", () => {
+  const device = { backend: "wgpu", adapter: "Radeon X", driver: "", limits: {} };
+  const gpu = { software: false, model: undefined, device };
+  assert.equal(budgetMs(gpu, {}, {}), 1000);
+  assert.equal(budgetMs({ ...gpu, software: true }, {}, {}), 0);
+  assert.equal(budgetMs({ ...gpu, model: H200 }, {}, {}), 0);
+  assert.equal(budgetMs({ ...gpu, device: { ...device, adapter: "NVIDIA H100" } }, {}, {}), 0);
+  assert.equal(budgetMs(gpu, { device: H200 }, {}), 0);
+  assert.equal(budgetMs(gpu, {}, { tuning: "none" }), 0);
+  assert.equal(budgetMs(gpu, {}, { tuneBudget: 0 }), 0);
+  assert.equal(budgetMs({ ...gpu, software: true }, {}, { tuneBudget: 2.5 }), 2500);
+});
+
+Deno.test("learnTuning() takes and remembers the fastest, and times nothing twice", async () => {
+  using temporary = temporaryDirectory();
+  const tuning = `${temporary.path}/tuning.jsonl`;
+  const gpu = pretendGpu([3, 2, 4]);
+  const { said, table } = await learn(gpu, { tuning });
+  assert.match(
+    said,
+    /^timed 3 ways in 0\.\d s: \S+( F\(\S+\))? is fastest; remembered in \S+\.jsonl\n$/,
+  );
+  const plan = gpu.plan(SUBJECT, { ...PLANNING, tuning: table! });
+  assert.ok(plan && "measured" in plan && plan.measured);
+  assert.deepEqual(await learn(gpu, { tuning }, table), { said: "", table });
+  assert.equal((await learn(gpu, { tuning })).said, "");
+  const records = Deno.readTextFileSync(tuning).trim().split("\n").map((line) => JSON.parse(line));
+  assert.deepEqual(records.map(({ chosen, winner }) => [chosen, winner]), [
+    [true, false],
+    [false, true],
+    [false, false],
+  ]);
+  assert.ok(
+    records.every(({ verdict, budget_ms }) => verdict === "none" && budget_ms === 1000),
+  );
+  assert.equal(gpu.timed, 1);
+});
+
+Deno.test("learnTuning() learns nothing of one way alone, nor where the choice is limited or made", async () => {
+  const gpu = pretendGpu([3, undefined, undefined]);
+  assert.equal((await learn(gpu, {})).said, "");
+  const limits = [{ exact: true }, { maxBoundRatio: 9 }, { maxWorkspaceShare: 0.5 }];
+  for (const limit of [...limits, { algorithm: "direct" }, { policy: "tiny" }]) {
+    const table = await learn(gpu, {}, undefined, { ...PLANNING, ...limit });
+    assert.equal(table.said, "");
+  }
+  assert.equal(gpu.timed, 1);
+});
+
+Deno.test("learnTuning() says where it cannot remember, and takes the fastest all the same", async () => {
+  using temporary = temporaryDirectory();
+  const damaged = `${temporary.path}/damaged.jsonl`;
+  Deno.writeTextFileSync(damaged, "{}\n");
+  const folder = temporary.path;
+  for (
+    const [tuning, why] of [
+      [damaged, /damaged\.jsonl:1: the line is no record\n$/],
+      [folder, /: not remembered: Cannot write |; not remembered: Cannot write /],
+      ["none", /; not remembered: there is no tuning file\n$/],
+    ] as const
+  ) {
+    const gpu = pretendGpu([3, 2, 4]);
+    const { said, table } = await learn(gpu, { tuning, tuneBudget: 1 });
+    assert.match(said, why);
+    assert.equal(table!.size, 1);
+  }
+  assert.equal(Deno.readTextFileSync(damaged), "{}\n");
+  assert.equal(tuningFile("none"), undefined);
+});
+
+Deno.test("conv and gemm learn on a software device where they are asked to, and say so in records", async () => {
+  using temporary = temporaryDirectory();
+  const tuning = `${temporary.path}/new.jsonl`;
+  for (const what of ["conv --problem mb1ic8ih12oc16kh3ph1", "gemm --size 64,64,256"]) {
+    const run = (...more: string[]) =>
+      wgconvHere([...what.split(" "), "--json", "--runs", "1", ...more]);
+    const first = await run("--tuning", tuning, "--tune-budget", "60");
+    assert.equal(first.code, 0, first.stderr);
+    assert.match(first.stderr, /^timed [23] ways in .* is fastest; remembered in .*new\.jsonl\n$/);
+    assert.equal(JSON.parse(first.stdout).choice, "measured");
+    const second = await run("--tuning", tuning);
+    assert.equal(second.stderr, "");
+    const { choice, kernel } = JSON.parse(second.stdout);
+    assert.deepEqual({ choice, kernel }, {
+      choice: "measured",
+      kernel: JSON.parse(first.stdout).kernel,
+    });
+    const usual = await run("--tuning", "none");
+    assert.deepEqual([usual.stderr, JSON.parse(usual.stdout).choice], ["", undefined]);
+  }
+  const bench = ["bench", "mb1ic8ih12oc16kh3ph1", "mb1ic8ih12oc8kh3ph1", "--runs", "1"];
+  const learned = ["--json", "--tuning", tuning, "--tune-budget", "60"];
+  const { stdout, stderr } = await wgconvHere([...bench, ...learned]);
+  assert.equal(stderr.match(/^timed /mg)?.length, 1, stderr);
+  const [environment, ...cases] = stdout.trim().split("\n").map((line) => JSON.parse(line));
+  assert.equal(environment.options["tune-budget"], 60);
+  assert.deepEqual(cases.map(({ choice }) => choice), ["measured", "measured"]);
+  const wrong = await wgconvHere(["gemm", "--size", "4,4,4", "--tune-budget", "-1"]);
+  assert.equal(wrong.code, 2);
+  assert.match(wrong.stderr, /--tune-budget.*expected a number >= 0/);
+});
