@@ -166,9 +166,12 @@ export function geometryOf(request: PlanRequest): WinogradGeometry {
       step,
       origin: origins[d]!,
     }));
-    return (count: number) => activations(request, which, count, axes);
+    const tensor = activations(request, which, axes);
+    return (batch: number) => ({ ...tensor, batch });
   };
   const along: Along = layout === "nhwc" ? "channel" : "tile";
+  const filter = filterTensor(request);
+  const filterOf = () => filter;
   const [source, other] = operandTensors(op);
   const data: WinogradOperand = {
     which: source,
@@ -184,7 +187,7 @@ export function geometryOf(request: PlanRequest): WinogradGeometry {
     matrices: [rows.g, columns.g],
     ...(gradient ? { role: "gradient", tensor: images("output"), depth: "tile", along } : {
       role: "filter",
-      tensor: () => filterTensor(request),
+      tensor: filterOf,
       depth: forward ? "channel" : "tile",
       along: forward ? "tile" : "channel",
     }),
@@ -199,7 +202,7 @@ export function geometryOf(request: PlanRequest): WinogradGeometry {
     operands: dataFirst ? [data, second] : [second, data],
     result: {
       which: target,
-      tensor: gradient ? () => filterTensor(request) : images(target),
+      tensor: gradient ? filterOf : images(target),
       matrices: [transpose(rows.a), transpose(columns.a)],
       masked: !gradient,
       columns: inner,
@@ -220,17 +223,17 @@ function tiledTensor(request: PlanRequest, which: ConvTensor, steps: readonly Ti
   return { groups: request.problem.groups, batchStride, channelStride, axes };
 }
 
+/** Images, however many there are. */
 function activations(
   request: PlanRequest,
   which: ConvTensor,
-  images: number,
   steps: readonly TileSteps[],
-): TiledTensor {
+): Omit<TiledTensor, "batch"> {
   const { problem, layout } = request;
   const tensor = tiledTensor(request, which, steps);
   const channels = tensorShape(problem, which)[1]! / problem.groups;
   const groupStride = channels * tensor.channelStride;
-  return { ...tensor, groupStride, batch: images, channels, batchInner: layout === "chwn" };
+  return { ...tensor, groupStride, channels, batchInner: layout === "chwn" };
 }
 
 /** The filter, one tile for each of a group's K x C. */
