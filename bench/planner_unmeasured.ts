@@ -9,6 +9,7 @@
  * -o dist/planner_unmeasured.js.
  */
 import { parseArgs } from "node:util";
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { autoRequest, GPU_GOODNESS } from "./measured_case.ts";
 import { rankRivals, requestFor } from "../src/algorithms/cost/auto.ts";
@@ -30,6 +31,7 @@ import { oneOf, parseShard, someOf, wholeNumber } from "../src/cli/values.ts";
 import { type GpuDevice, openDevice } from "../src/gpu/device.ts";
 import { compileKernels } from "../src/gpu/prepare.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";
+import { TILE_POLICIES } from "../src/kernels/policy.ts";
 import { OPERATIONS } from "../src/problem/conv_problem.ts";
 import { printDescriptor } from "../src/problem/descriptor.ts";
 import { gpuPlanning } from "../src/run/executor.ts";
@@ -38,7 +40,7 @@ import { fastestOf, timeWithin } from "../src/run/time_within.ts";
 import { LAYOUTS } from "../src/tensor/layout.ts";
 import { RandomWords } from "../src/tensor/random.ts";
 
-const PROTOCOL = { samples: 7, fillMs: 2, warmUpMs: { first: 30, next: 6, most: 60 } };
+const PROTOCOL = { samples: 5, fillMs: 2, warmUpMs: { first: 30, next: 5, most: 40 } };
 /** What `conv` may spend. */
 const BUDGET_MS = 1000;
 /** Rivals of each model that are timed at most, and candidates that are chosen from. */
@@ -57,6 +59,8 @@ interface Line {
   /** Numbers of plans. */
   readonly ways: Readonly<Record<string, number>>;
   readonly kernels: readonly string[];
+  /** Hashes of what tells plans apart. */
+  readonly keys: readonly string[];
   /** What each number of candidates was timed to be the fastest within the budget, and how long that took. */
   readonly learned: Readonly<Record<number, { readonly way?: number; readonly tookMs: number }>>;
 }
@@ -110,6 +114,8 @@ async function work(folder: string, part: string, until: number): Promise<void> 
   const { adapter, backend, software } = gpu.info;
   const unknown = unknownModel(software ? "a GPU" : adapter);
   if (shard.index === 1) console.log(`${adapter}, ${backend}, planned for as ${unknown.name}`);
+  const { limits } = gpu;
+  Deno.writeTextFileSync(join(folder, "device.json"), JSON.stringify({ adapter, limits }));
   const cases = drawn().filter((_, place) => place % shard.count === shard.index - 1);
   using lock = Deno.openSync(join(folder, "lock"), { create: true, write: true });
   for (const request of cases) {
@@ -171,7 +177,7 @@ async function measure(
     add(`${name}.auto`, auto);
     const ranked = rankRivals({ ...asked, device }).filter(({ reason }) => reason === undefined);
     ranked.slice(0, RIVALS).forEach((rival, place) => {
-      const sizes = name === "h200" || place > 2 ? [1] : [1, 4, 16];
+      const sizes = name === "h200" || place > 2 ? [1] : [1, 2, 4, 8, 16];
       for (const size of sizes) {
         const sized = sizedModel(device, size * device.multiprocessors);
         const plan = tryPlanConv({ ...requestFor(asked, rival), device: sized });
@@ -180,6 +186,10 @@ async function measure(
         }
       }
     });
+  }
+  for (const { name } of TILE_POLICIES) {
+    const plan = tryPlanConv({ ...request, algorithm: "implicit-gemm", policy: name });
+    if (!isRefusal(plan)) add(`policy.${name}`, plan);
   }
   const entrants = shortlist(request, CANDIDATES);
   entrants.forEach(({ plan }, place) => add(`candidate.${place}`, plan));
@@ -215,11 +225,17 @@ async function measure(
       compileMs,
       ways,
       kernels: list.map(({ kernel }) => kernel),
+      keys: list.map(hashOf),
       learned,
     };
   } finally {
     await lock.unlock();
   }
+}
+
+/** A plan's {@linkcode planKey} in short. */
+function hashOf(plan: Plan): string {
+  return createHash("sha256").update(planKey(plan)).digest("hex").slice(0, 12);
 }
 
 function summarize(folder: string): void {
