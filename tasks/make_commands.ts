@@ -5,7 +5,7 @@ import {
   commandTree,
   type OptionNode,
 } from "../src/cli/command_tree.ts";
-import { GROUPS, orderedGroups } from "../src/cli/help_groups.ts";
+import { GROUPS, orderedGroups } from "../src/cli/shared_options.ts";
 import { wholeProgram } from "../src/cli/program.ts";
 import { EXIT_HELP } from "../src/errors.ts";
 

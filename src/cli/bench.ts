@@ -16,36 +16,44 @@ import { defaultFill } from "../run/operands.ts";
 import type { RunHooks, RunOptions } from "../bench/run_group.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
-import { DEVICE_MODEL_HELP, modelTrait, parseDeviceModel } from "./device_model.ts";
-import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP } from "./gpu_choice.ts";
-import { GROUPS } from "./help_groups.ts";
 import { BUDGET_HELP, learnTuning } from "./learn.ts";
 import { KERNEL_HELP, useOwnKernels } from "./own_kernel.ts";
-import { BATCH_HELP, INPUT_SHAPE_HELP, MODEL_HELP, TRAINING_HELP } from "./model_option.ts";
 import { FORCE_HELP } from "./outputs.ts";
 import {
   algorithmChoices,
   BOUND_HELP,
+  DEVICE_MODEL_HELP,
   EXACT_HELP,
   FILL_HELP,
   FLUSH_HELP,
   LOSS_SCALE_HELP,
   MATH_HELP,
+  modelTrait,
   OUT_DTYPE_HELP,
+  parseDeviceModel,
+  parseRaster,
   planningOf,
+  RASTER_HELP,
   refuseLossScale,
   SEED_HELP,
+  VARIANT_HELP,
+  variantOption,
 } from "./problem_options.ts";
-import { reportSuite } from "./records.ts";
+import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP, GROUPS } from "./shared_options.ts";
 import {
+  BATCH_HELP,
   ignoredClause,
+  INPUT_SHAPE_HELP,
+  MODEL_HELP,
   noteIgnored,
   printSuites,
   type ReadSuites,
   readSuites,
   refuseFiles,
   SUITE_HELP,
+  TRAINING_HELP,
 } from "./suite_option.ts";
+import { reportSuite } from "./records.ts";
 import {
   COLUMNS_HELP,
   JSONL_HELP,
@@ -86,7 +94,6 @@ import {
   wholeNumber,
   WORKSPACE_HELP,
 } from "./values.ts";
-import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
 import { CACHES } from "../run/runner.ts";
 
 const EXAMPLES = `

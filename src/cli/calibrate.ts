@@ -14,7 +14,7 @@ import { timePlans } from "../run/time_plans.ts";
 import { calibrationPath, keptCalibration } from "./calibration.ts";
 import { commandWrites, oneSentence } from "./failure.ts";
 import { mergeFile } from "./merge_file.ts";
-import { ADAPTER_HELP, BACKEND_HELP } from "./gpu_choice.ts";
+import { ADAPTER_HELP, BACKEND_HELP } from "./shared_options.ts";
 import { openGpu } from "./open_gpu.ts";
 import { printer, progress, reporter } from "./output.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";

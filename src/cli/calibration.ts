@@ -10,8 +10,7 @@ import { deviceText } from "../algorithms/device/model.ts";
 import { readText } from "../read_text.ts";
 import { cachePath } from "./cache_folder.ts";
 import { oneSentence } from "./failure.ts";
-import { reporter } from "./output.ts";
-import { isQuiet } from "./talk.ts";
+import { isQuiet, reporter } from "./output.ts";
 
 /** Where a device's calibration is kept; undefined where there is no cache directory. */
 export function calibrationPath(device: CalibratedDevice): string | undefined {

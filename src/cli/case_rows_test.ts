@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { CaseSchema, type ReadCase, readRecord } from "../report/record_schema.ts";
 import { caseRows, parseColumns, parseSort, timingNotes } from "./table_options.ts";
-import { timeLeft } from "./case_progress.ts";
+import { timeLeft } from "./output.ts";
 
 function record(oc: number, median: number, more: Partial<ReadCase> = {}): ReadCase {
   const samples = Array.from({ length: 9 }, () => median);

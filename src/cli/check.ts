@@ -33,17 +33,25 @@ import { junitXml } from "../report/junit.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import checkText from "../../fixtures/check.txt" with { type: "text" };
-import { readBaseline, updateBaseline } from "./check_baseline.ts";
 import {
   failedLine,
   junitCases,
+  readBaseline,
   resultLines,
   saveFailure,
   shownCase,
   summaryLine,
+  updateBaseline,
 } from "./check_report.ts";
 import { commandWrites } from "./failure.ts";
-import { caseProgress } from "./case_progress.ts";
+import {
+  caseProgress,
+  onInterrupt,
+  reporter,
+  sayFailed,
+  terminalColumns,
+  verdictPainter,
+} from "./output.ts";
 import {
   caseRows,
   COLUMNS_HELP,
@@ -54,8 +62,6 @@ import {
   shardOf,
   SORT_HELP,
 } from "./table_options.ts";
-import { onInterrupt, reporter, sayFailed, terminalColumns } from "./output.ts";
-import { verdictPainter } from "./talk.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
 import { printable } from "../printable.ts";
@@ -68,8 +74,7 @@ import {
   SUITE_HELP,
 } from "./suite_option.ts";
 import { FILL_HELP, SEED_HELP } from "./problem_options.ts";
-import { ADAPTER_HELP, BACKEND_HELP } from "./gpu_choice.ts";
-import { GROUPS } from "./help_groups.ts";
+import { ADAPTER_HELP, BACKEND_HELP, GROUPS } from "./shared_options.ts";
 import { environmentRecord } from "../report/environment.ts";
 
 const EXAMPLES = `

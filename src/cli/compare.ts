@@ -6,9 +6,8 @@ import { haveCasesInCommon, type PairBy } from "../report/pair_cases.ts";
 import type { ReadCase } from "../report/record_schema.ts";
 import { USUAL_MARGIN, USUAL_THRESHOLD } from "../report/speed_change.ts";
 import { ExitCode } from "./failure.ts";
-import { printer, reporter, terminalColumns } from "./output.ts";
+import { printer, reporter, terminalColumns, verdictPainter } from "./output.ts";
 import { readRecordFiles } from "./record_files.ts";
-import { verdictPainter } from "./talk.ts";
 import { fraction, oneOf, refuseTogether } from "./values.ts";
 
 const EXAMPLES = `

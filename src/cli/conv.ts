@@ -1,25 +1,33 @@
-import { givenOptions, refuseOnCpu, refuseOptions, refuseWords } from "./values.ts";
+import { expectPlanned, isRefusal, type Refusal } from "../algorithms/refusal.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { proveRoom } from "../npy/write.ts";
+import { printableMessage } from "../printable.ts";
+import type { CaseColumnName } from "../report/case_columns.ts";
 import { isUnproved } from "../report/record.ts";
-import { defaultFill } from "../run/operands.ts";
+import type { ReadCase } from "../report/record_schema.ts";
+import { recordTable } from "../report/record_table.ts";
+import { textTable } from "../report/table.ts";
 import { convSubject } from "../run/conv_subject.ts";
+import { cpuExecutor } from "../run/executor.ts";
+import { defaultFill } from "../run/operands.ts";
 import { timeline } from "../run/timeline.ts";
-import { inputFiles, openConv, operandFlags } from "./conv_files.ts";
-import { convOptions } from "./conv_options.ts";
-import { convManifest } from "./conv_manifest.ts";
+import { compute } from "./compute.ts";
+import { formData, formShape, inputFiles, openConv, operandFlags } from "./conv_files.ts";
 import { convFiles, filesOfPattern } from "./conv_many.ts";
+import { type ConvOptions, convOptions } from "./conv_options.ts";
 import { computeConv } from "./conv_stream.ts";
+import { openLayer, readManifest } from "./dump_manifest.ts";
 import { commandWrites } from "./failure.ts";
-import { formData, formShape } from "./result_form.ts";
-import { refuseBesideKernel, useOwnKernels } from "./own_kernel.ts";
-import { printCase } from "./print_case.ts";
+import { openGpuExecutor } from "./open_gpu.ts";
+import { printer, reporter, terminalColumns } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
+import { refuseBesideKernel, useOwnKernels } from "./own_kernel.ts";
+import { printCase, sayFailedCase } from "./print_case.ts";
 import { planningOptions, refuseLossScale } from "./problem_options.ts";
+import { isHeld, readAhead, writeBeside } from "./overlap.ts";
 import { printTimings } from "./timings.ts";
-import { isHeld, readAhead } from "./read_ahead.ts";
 import { readTuning, refuseTuning, tuningFile } from "./tuning_options.ts";
-import { writeBeside } from "./write_beside.ts";
+import { givenOptions, refuseOnCpu, refuseOptions, refuseWords } from "./values.ts";
 
 /** What a manifest says of each layer, or has no place for, as attributes. */
 const SAID_BY_LAYERS = [
@@ -100,4 +108,64 @@ export function convCommand() {
       printTimings(timings(), options);
       writes.conclude(isUnproved(record) ? EXIT.accuracy : EXIT.ok);
     });
+}
+
+const DOING = "Cannot convolve";
+const COLUMNS: readonly CaseColumnName[] = [
+  ...["problem", "op", "dtype", "algorithm", "time", "mare", "l2", "bound", "verdict"] as const,
+];
+
+/**
+ * Computes every layer of a manifest on its own activations: a row each, or a record with --json. Products run beside the
+ * convolutions. Layers that cannot be planned as asked are named on stderr.
+ *
+ * @throws {ExitCode} 1 where a result failed. {RangeError | UnsupportedError} where no layer can be planned.
+ */
+export async function convManifest(path: string, options: ConvOptions): Promise<void> {
+  const { dtype, seed, json, device, backend, adapter, fill = defaultFill(dtype) } = options;
+  if (dtype === "i8") {
+    throw new InputTypeError(`${DOING}: the layers of ${path} are not of int8, --dtype i8 must go`);
+  }
+  const { manifest: { layers }, folder } = readManifest(path);
+  if (layers.length === 0) throw new InputTypeError(`${DOING}: ${path} has no layer`);
+  const writes = commandWrites();
+  const planning = planningOptions(options);
+  const features = dtype === "f16" ? ["shader-f16"] : [];
+  using executor = device === "cpu"
+    ? cpuExecutor()
+    : await openGpuExecutor({ backend, adapter }, features, planning);
+  const tuned = options.algorithm === "auto" && device === "gpu" ? readTuning(options) : undefined;
+  const cases: ReadCase[] = [];
+  const refusals: Refusal[] = [];
+  for (const layer of layers) {
+    using opened = await openLayer(layer, folder, dtype, DOING);
+    const { subject, files } = opened;
+    const isProduct = "gemm" in subject.asked;
+    const own = isProduct ? planning : { ...planning, algorithm: options.algorithm };
+    const planned = executor.plan(subject, own);
+    if (isRefusal(planned)) {
+      refusals.push(planned);
+      reporter("stderr").message(
+        printableMessage(`wgconv: not computed: ${layer.name}: ${planned.text}`),
+      );
+      continue;
+    }
+    const { record } = await compute({
+      subject,
+      source: { files, fill, seed },
+      algorithm: isProduct ? "gemm" : options.algorithm,
+      planning: own,
+      tuned,
+      executor,
+    }, options);
+    cases.push(record);
+    sayFailedCase(record);
+    if (json) printer("stdout").line(JSON.stringify(record));
+  }
+  if (refusals.length === layers.length) expectPlanned(refusals[0]!);
+  if (!json) {
+    const { columns, rows } = recordTable(cases, COLUMNS);
+    reporter("stdout").line(textTable(columns, rows, undefined, terminalColumns("stdout")));
+  }
+  writes.conclude(cases.some(isUnproved) ? EXIT.accuracy : EXIT.ok);
 }

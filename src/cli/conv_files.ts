@@ -1,7 +1,6 @@
 import { defined } from "../defined.ts";
 import { InputRangeError, InputTypeError, isInputError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
-import { refuseUnusedAs } from "./as_option.ts";
 import { broadcastSource, broadcastsTo, permutedSource, reshapedSource } from "../npy/views.ts";
 import {
   type ConvDType,
@@ -14,17 +13,39 @@ import { parseDescriptor } from "../problem/descriptor.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { IntegerOperands } from "../problem/integer_operands.ts";
 import type { Layouts } from "../run/conv_subject.ts";
+import type { HostData, SubjectTensor } from "../run/subject.ts";
 import {
   convertedAxes,
   type FileFilterLayout,
   filterLayoutFor,
   type Layout,
   layoutAxes,
+  permute,
 } from "../tensor/layout.ts";
-import { elementCount } from "../tensor/tensor.ts";
-import { batchAxis, type LyingProblem, problemOfLying, shapeHint } from "./shape_hints.ts";
+import { elementCount, tensor } from "../tensor/tensor.ts";
+import { refuseUnusedAs } from "./shared_options.ts";
 import type { OperandOptions } from "./problem_options.ts";
-import type { ResultForm } from "./result_form.ts";
+import { batchAxis, type LyingProblem, problemOfLying, shapeHint } from "./shape_hints.ts";
+
+/** How a result lies in its file, where that differs from how it is computed. */
+export interface ResultForm {
+  /** The axis of its batch of one, which the file has not. */
+  readonly dropped?: number;
+  /** Axis i of the file is axis `axes[i]` of the result. */
+  readonly axes?: readonly number[];
+}
+
+/** Sizes of the file. */
+export function formShape({ dropped, axes }: ResultForm, shape: readonly number[]): number[] {
+  if (dropped !== undefined) return shape.toSpliced(dropped, 1);
+  return axes === undefined ? [...shape] : axes.map((axis) => shape[axis]!);
+}
+
+/** The values in the file's order. */
+export function formData({ axes }: ResultForm, result: SubjectTensor, data: HostData): HostData {
+  if (axes === undefined) return data;
+  return permute(tensor(result.dtype, result.shape, data), axes).data as HostData;
+}
 
 /** A convolution, how its tensors lie, and the files they come from, if any. */
 export interface OpenedConv extends Layouts, Disposable {

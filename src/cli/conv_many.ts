@@ -9,16 +9,22 @@ import { isUnproved, verdictWord } from "../report/record.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import type { Executor } from "../run/executor.ts";
 import { tensor } from "../tensor/tensor.ts";
-import { inputFiles, numberFiles, openConv, type OpenedConv } from "./conv_files.ts";
+import {
+  formData,
+  formShape,
+  inputFiles,
+  numberFiles,
+  openConv,
+  type OpenedConv,
+} from "./conv_files.ts";
 import type { ConvOptions } from "./conv_options.ts";
 import { computeConv, type ComputedConv } from "./conv_stream.ts";
 import { commandWrites, oneSentence } from "./failure.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
-import { formData, formShape } from "./result_form.ts";
 import { printer, reporter, sayFailed } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { planningOptions } from "./problem_options.ts";
-import { readAhead, tensorBytes } from "./read_ahead.ts";
+import { readAhead, tensorBytes } from "./overlap.ts";
 import { readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
 
 interface FilePair {

@@ -13,7 +13,7 @@ import { dtypeBytes } from "../tensor/dtype.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { type Computation, withExecutor } from "./compute.ts";
 import type { ConvOptions } from "./conv_options.ts";
-import { formData, formShape, type ResultForm } from "./result_form.ts";
+import { formData, formShape, type ResultForm } from "./conv_files.ts";
 
 /** A convolution that ran; one that ran in chunks has written its result. */
 export interface ComputedConv {

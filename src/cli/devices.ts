@@ -2,7 +2,7 @@ import { Command, type CommandUnknownOpts } from "#cli-types";
 import { UnsupportedError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { calibrationPath, keptCalibration } from "./calibration.ts";
-import { ADAPTER_HELP, BACKEND_HELP } from "./gpu_choice.ts";
+import { ADAPTER_HELP, BACKEND_HELP } from "./shared_options.ts";
 import { printer } from "./output.ts";
 import { oneOf } from "./values.ts";
 

@@ -73,7 +73,7 @@ export function readManifest(path: string): { manifest: DumpManifest; folder: st
 }
 
 /** A layer's tensors, opened. */
-export interface OpenedLayer extends Disposable {
+interface OpenedLayer extends Disposable {
   readonly subject: Subject;
   readonly files: Readonly<Record<string, TensorSource>>;
   /** What the runtime computed. */

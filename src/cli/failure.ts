@@ -1,8 +1,7 @@
 import { CommanderError } from "#cli-types";
 import { EXIT, exitCodeOf, isEngineFault, isOutOfHostMemory } from "../errors.ts";
 import { printableMessage } from "../printable.ts";
-import { checkStdout, isBrokenPipe, printer } from "./output.ts";
-import { painter } from "./talk.ts";
+import { checkStdout, isBrokenPipe, painter, printer } from "./output.ts";
 
 /** Ends a command with an exit code after it has said all there is to say. */
 export class ExitCode extends Error {

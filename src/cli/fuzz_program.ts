@@ -1,7 +1,20 @@
-/** The program that `--run` or `--worker` names. */
+/** The kernel that `--run`, `--worker` or `--kernel` names, as a program. */
 import { basename } from "node:path";
 import { escape, split } from "shellwords";
+import { ownAlgorithm, planOwnGemm } from "../algorithms/own_kernel/own_kernel.ts";
+import { isRefusal } from "../algorithms/refusal.ts";
+import { registerAlgorithm } from "../algorithms/registry.ts";
 import { InputSyntaxError, InputTypeError } from "../errors.ts";
+import { openDevice } from "../gpu/device.ts";
+import { readNpy, writeNpy } from "../npy/mod.ts";
+import type { DeviceDescription } from "../report/environment.ts";
+import { convSubject } from "../run/conv_subject.ts";
+import { gpuExecutor, gpuPlanning } from "../run/executor.ts";
+import { gemmSubject } from "../run/gemm_subject.ts";
+import { runPlan } from "../run/run_plan.ts";
+import type { Subject } from "../run/subject.ts";
+import { tensor } from "../tensor/tensor.ts";
+import type { Asked } from "../verify/problems.ts";
 import {
   type ForeignKernel,
   type KernelRequest,
@@ -9,13 +22,14 @@ import {
   startWorker,
 } from "../verify/worker.ts";
 import type { FuzzOptions } from "./fuzz_options.ts";
-import type { DeviceDescription } from "../report/environment.ts";
+import type { GpuChoice } from "./shared_options.ts";
+import { readOwnKernel } from "./own_kernel.ts";
 
 /** Words that stand for something. */
 const PLACES = /\{(input|filter|grad_output|bias|output|a|b|c|residual|problem|op|json)\}/g;
 
 /** A program as it is started, or a kernel that runs as one. */
-export interface Program extends Disposable {
+interface Program extends Disposable {
   /** What records call it, unless `--provider` does. */
   readonly name: string;
   /** Where it computes, if that is known. */
@@ -79,4 +93,49 @@ async function expectAllowed(command: string): Promise<void> {
   throw new InputTypeError(
     "Cannot verify: this wgconv may not start programs; install it with --allow-run, or run it with deno run -A",
   );
+}
+
+/**
+ * Opens the device for a kernel of a file, which is then asked as a program is.
+ *
+ * @throws {UnsupportedError} where there is no device, or it lacks what the kernel enables.
+ */
+export async function ownProgram(
+  path: string,
+  { backend, adapter }: GpuChoice,
+): Promise<Program> {
+  const own = readOwnKernel(path);
+  using stack = new DisposableStack();
+  const planning = own.op === "gemm" ? {} : { algorithm: own.name };
+  if (own.op !== "gemm") stack.use(registerAlgorithm(ownAlgorithm(own)));
+  const features = own.passes.flatMap((pass) => pass.features);
+  const half = own.dtype === "f16" ? ["shader-f16"] : [];
+  const gpu = await openDevice({ backend, adapter, features: [...features, ...half] });
+  const { device } = stack.use(gpuExecutor(gpu));
+  const subjectOf = (asked: Asked): Subject => {
+    const { dtype, outDtype = dtype } = own;
+    return "conv" in asked
+      ? convSubject({ ...asked.conv, dtype, outDtype })
+      : gemmSubject(asked.gemm, { dtype, outDtype }, (request) => planOwnGemm(own, request));
+  };
+  const kernel: ForeignKernel = {
+    async ask({ asked, words }) {
+      const subject = subjectOf(asked);
+      const plan = subject.planner.plan(gpuPlanning(gpu, planning));
+      if (isRefusal(plan)) return { unsupported: plan.text };
+      const operands = Object.fromEntries(
+        await Promise.all(subject.operands.map(async ({ role }) => {
+          const { data } = await readNpy(words[role === "output" ? "grad_output" : role]!);
+          return [role, data];
+        })),
+      );
+      const { result } = await runPlan(gpu, plan, operands, subject.result, 1);
+      const { dtype, shape } = subject.result;
+      await writeNpy(words.output!, tensor(dtype, shape, result));
+      return {};
+    },
+    close: () => Promise.resolve(),
+  };
+  const kept = stack.move();
+  return { name: own.name, device, open: () => kernel, [Symbol.dispose]: () => kept.dispose() };
 }

@@ -1,29 +1,38 @@
+import { planOwnGemm } from "../algorithms/own_kernel/own_kernel.ts";
 import { gemmGroups } from "../bench/bench_plan.ts";
+import type { RunOptions } from "../bench/run_group.ts";
+import { gemmRivals, searchGemm } from "../bench/search_gemm.ts";
 import { readGemmSuite } from "../bench/suite_files.ts";
 import { defined } from "../defined.ts";
-import { EXIT, InputTypeError } from "../errors.ts";
+import { EXIT, InputRangeError, InputTypeError } from "../errors.ts";
 import { proveRoom } from "../npy/write.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
-import { isUnproved } from "../report/record.ts";
-import { gemmSubject } from "../run/gemm_subject.ts";
-import type { RunOptions } from "../bench/run_group.ts";
+import { printGemm } from "../problem/gemm_suite.ts";
+import { environmentRecord } from "../report/environment.ts";
+import { formatMilliseconds } from "../report/format.ts";
+import { isUnproved, type TuningRecord, verdictWord } from "../report/record.ts";
+import { textTable } from "../report/table.ts";
+import { gpuPlanning } from "../run/executor.ts";
+import { gemmSubject, printEpilogue } from "../run/gemm_subject.ts";
+import { readOperands } from "../run/operands.ts";
+import { featuresOf } from "../run/subject.ts";
 import { timeline } from "../run/timeline.ts";
 import { environmentOptions, modelCeilings, tuningHook } from "./bench.ts";
 import { compute } from "./compute.ts";
-import { commandWrites } from "./failure.ts";
-import { gemmFiles, openGemm, withOptions } from "./gemm_files.ts";
+import { commandWrites, type Writes } from "./failure.ts";
+import { gemmFiles, type OpenedGemm, openGemm, withOptions } from "./gemm_files.ts";
 import { fillOf, type GemmOptions, gemmOptions, gemmPlanning } from "./gemm_options.ts";
-import { searchPolicies } from "./gemm_search.ts";
-import { planOwnGemm } from "../algorithms/own_kernel/own_kernel.ts";
+import { gpuExecutorOf, openGpu } from "./open_gpu.ts";
+import { progress, reporter, sayFailed, terminalColumns } from "./output.ts";
+import { proveOutputs } from "./outputs.ts";
 import { readOwnKernel } from "./own_kernel.ts";
 import { printCase } from "./print_case.ts";
-import { proveOutputs } from "./outputs.ts";
-import { isHeld, readAhead } from "./read_ahead.ts";
+import { isHeld, readAhead, writeBeside } from "./overlap.ts";
+import { openRecords } from "./record_stream.ts";
 import { reportSuite } from "./records.ts";
 import { printTimings } from "./timings.ts";
 import { readTuning, tuningFile } from "./tuning_options.ts";
-import { refuseOnCpu, refuseOptions, refuseWords } from "./values.ts";
-import { writeBeside } from "./write_beside.ts";
+import { refuseOnCpu, refuseOptions, refuseTogether, refuseWords } from "./values.ts";
 
 /** `wgconv gemm`: one matrix product, or a suite of them, checked and timed. */
 export function gemmCommand() {
@@ -167,4 +176,87 @@ async function runSuites(options: GemmOptions): Promise<void> {
     },
     ceilings: modelCeilings(run),
   }, options);
+}
+
+/**
+ * Times every policy on a product and prints the ranking.
+ *
+ * @throws {RangeError} if there is nothing to compute.
+ * @throws {ExitCode} if a result was wrong.
+ */
+export async function searchPolicies(
+  { problem, files }: OpenedGemm,
+  options: GemmOptions,
+  writes: Writes,
+): Promise<void> {
+  const { check, seed, backend, runs = 15, fillMs = 5 } = options;
+  if (problem.m * problem.n * problem.batch === 0) {
+    throw new InputRangeError(`Cannot search: the result of ${printGemm(problem)} is empty`);
+  }
+  refuseTogether("Cannot search", { json: options.json, jsonl: options.jsonl });
+  const target = options.json ? "-" : options.jsonl;
+  using records = openRecords(target, writes, { force: options.force });
+  const subject = gemmSubject(problem, options);
+  const planning = gemmPlanning(options);
+  const gpu = await openGpu(options, featuresOf(subject));
+  using executor = gpuExecutorOf(gpu, planning);
+  const fill = fillOf(options);
+  const rivals = gemmRivals(gpuPlanning(gpu, planning, executor.model), problem, options);
+  const operands = await readOperands(subject, { files, fill, seed });
+  const shown = progress();
+  shown.update(`searching ${rivals.length} ways`);
+  const protocol = { samples: runs, fillMs };
+  const run = { planning, check, fill, seed, protocol };
+  const ranking = await gpu.guard(() =>
+    searchGemm(executor, problem, options, rivals, operands, run)
+  );
+  shown.done();
+  records.write(environmentRecord(executor.device, seed));
+  ranking.forEach((record) => records.write(record));
+  const stream = target === "-" ? "stderr" : "stdout";
+  const out = reporter(stream);
+  out.line(`problem     gemm ${[printGemm(problem), printEpilogue(problem)].join(" ").trimEnd()}`);
+  out.line(`device      ${executor.device.adapter} (${backend})`);
+  out.line(rankingTable(ranking, terminalColumns(stream)));
+  const unproved = ranking.filter(({ verdict, max_bound_ratio }) =>
+    verdict === "fail" || (verdict === "none" && max_bound_ratio !== null)
+  );
+  for (const { policy, splits, verdict, message } of unproved) {
+    const line = `${verdictWord(verdict)}: ${policy} with ${splits} splits: ${message}`;
+    out.message(line);
+    sayFailed(line);
+  }
+  writes.conclude(unproved.length > 0 ? EXIT.accuracy : EXIT.ok);
+}
+
+/** Candidates as a table, fastest first; the planner's choice has a star. */
+function rankingTable(ranking: readonly TuningRecord[], room?: number): string {
+  const best = ranking[0]?.time_ms.median ?? 0;
+  const rate = (gflops: number) => gflops.toFixed(gflops < 100 ? 2 : 0);
+  return textTable(
+    [
+      { title: "policy" },
+      { title: "splits", align: "right" },
+      { title: "balance" },
+      { title: "time", align: "right" },
+      { title: "GFLOP/s", align: "right" },
+      { title: "predicted", align: "right" },
+      { title: "of best", align: "right" },
+      { title: "verdict" },
+      { title: "kernel", spare: 1 },
+    ],
+    ranking.map((record) => [
+      `${record.policy}${record.chosen ? " *" : ""}`,
+      String(record.splits ?? 1),
+      record.balance ?? "none",
+      formatMilliseconds(record.time_ms.median),
+      rate(record.gflops),
+      rate(record.predicted_gflops ?? NaN),
+      `${(100 * best / record.time_ms.median).toFixed(0)} %`,
+      record.verdict === "none" ? "-" : record.verdict,
+      record.kernel,
+    ]),
+    undefined,
+    room,
+  );
 }

@@ -1,7 +1,7 @@
 import { defined } from "../defined.ts";
 import { InputRangeError, InputTypeError, placedError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
-import { refuseUnusedAs } from "./as_option.ts";
+import { refuseUnusedAs } from "./shared_options.ts";
 import { broadcastSource, broadcastsTo } from "../npy/views.ts";
 import {
   gemmOperands,

@@ -10,15 +10,30 @@ import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import { defaultFill } from "../run/operands.ts";
 import type { Planning } from "../run/subject.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
-import { AS_DTYPES, AS_HELP } from "./as_option.ts";
+import {
+  ADAPTER_HELP,
+  AS_DTYPES,
+  AS_HELP,
+  BACKEND_HELP,
+  DEVICE_HELP,
+  GROUPS,
+} from "./shared_options.ts";
 import { RUNS_HELP } from "./compute.ts";
-import { DEVICE_MODEL_HELP, parseDeviceModel } from "./device_model.ts";
 import { BUDGET_HELP, CONV_BUDGET_HELP } from "./learn.ts";
 import { TUNING_HELP } from "./tuning_options.ts";
-import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP } from "./gpu_choice.ts";
-import { GROUPS } from "./help_groups.ts";
+import {
+  DEVICE_MODEL_HELP,
+  FILL_HELP,
+  FLUSH_HELP,
+  MATH_HELP,
+  parseDeviceModel,
+  parseRaster,
+  planningOf,
+  RASTER_HELP,
+  SEED_HELP,
+  variantOption,
+} from "./problem_options.ts";
 import { FORCE_HELP } from "./outputs.ts";
-import { FILL_HELP, FLUSH_HELP, MATH_HELP, planningOf, SEED_HELP } from "./problem_options.ts";
 import {
   COLUMNS_HELP,
   JSONL_HELP,
@@ -41,7 +56,6 @@ import {
   someOf,
   wholeNumber,
 } from "./values.ts";
-import { parseRaster, RASTER_HELP, variantOption } from "./variant_options.ts";
 import { CACHES } from "../run/runner.ts";
 
 /** Optimisations of the main loop that are on, or off, where nothing is said. */

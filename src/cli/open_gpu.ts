@@ -3,7 +3,7 @@ import { type GpuDevice, openDevice } from "../gpu/device.ts";
 import { type Executor, gpuExecutor } from "../run/executor.ts";
 import type { Planning } from "../run/subject.ts";
 import { keptCalibration, noteUncalibrated } from "./calibration.ts";
-import type { GpuChoice } from "./gpu_choice.ts";
+import type { GpuChoice } from "./shared_options.ts";
 
 /** Opens the GPU; where there is none, the error says what to do without. */
 export async function openGpu(

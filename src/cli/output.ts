@@ -1,6 +1,76 @@
+import { styleText } from "node:util";
 import { refuseWrite } from "../npy/atomic_write.ts";
 import { printable, printableLine, printableMessage } from "../printable.ts";
-import { isQuiet, verdictPainter } from "./talk.ts";
+import { formatDuration } from "../report/format.ts";
+
+/** When colours are shown: `auto` is on terminals, where NO_COLOR does not say otherwise. */
+export const COLORS = ["auto", "always", "never"] as const;
+
+interface Talk {
+  /** Whether only errors and what was asked for are printed. */
+  readonly quiet: boolean;
+  readonly color: (typeof COLORS)[number];
+}
+
+const USUAL: Talk = { quiet: false, color: "auto" };
+
+let talk = USUAL;
+
+/** Takes what the command line says of it; the command's own parser says what is wrong with that. */
+export function setTalk(args: readonly string[]): void {
+  const at = args.findLastIndex((arg) => /^--color(=|$)/.test(arg));
+  const said = args[at]?.split("=")[1] ?? args[at + 1];
+  const color = at < 0 ? USUAL.color : COLORS.find((one) => one === said?.toLowerCase());
+  talk = { quiet: args.includes("--quiet"), color: color ?? USUAL.color };
+}
+
+/** Whether reports, notes and progress are left out. */
+export function isQuiet(): boolean {
+  return talk.quiet;
+}
+
+/** What words stand out by. */
+type Style = "good" | "bad" | "doubtful" | "heading";
+
+const FORMATS = { good: "green", bad: "red", doubtful: "yellow", heading: "bold" } as const;
+
+/** Gives words the colour of a style, where a stream shows colours. */
+export function painter(stream: "stdout" | "stderr"): (style: Style, text: string) => string {
+  const { color } = talk;
+  const shown = color === "always" ||
+    (color === "auto" && !Deno.noColor && Deno[stream].isTerminal());
+  return shown
+    ? (style, text) => styleText(FORMATS[style], text, { validateStream: false })
+    : (_, text) => text;
+}
+
+/** Gives the words that say how something came out their colours, and what follows them none. */
+export function verdictPainter(stream: "stdout" | "stderr"): (text: string) => string {
+  const paint = painter(stream);
+  return (text) =>
+    text.replace(/^[A-Za-z]+/, (word) => {
+      const style = verdictStyle(word);
+      return style === undefined ? word : paint(style, word);
+    });
+}
+
+function verdictStyle(word: string): Style | undefined {
+  switch (word) {
+    case "pass":
+    case "FASTER":
+      return "good";
+    case "fail":
+    case "error":
+    case "SLOWER":
+    case "WRONG":
+      return "bad";
+    case "regressed":
+    case "AMBIGUOUS":
+      return "doubtful";
+    default:
+      return undefined;
+  }
+}
 
 const encoder = new TextEncoder();
 
@@ -68,7 +138,7 @@ export function sayFailed(text: string): void {
 }
 
 /** Shows how far long work is, on stderr and only where a person looks. */
-export interface Progress {
+interface Progress {
   readonly visible: boolean;
   update(text: string): void;
   done(): void;
@@ -131,15 +201,15 @@ export function progressLine(
   };
 }
 
-const USUAL = 80;
+const USUAL_COLUMNS = 80;
 
 /** Columns of the terminal that a stream writes to; undefined where it is none. */
 export function terminalColumns(stream: "stdout" | "stderr"): number | undefined {
   if (!Deno[stream].isTerminal()) return undefined;
   try {
-    return Deno.consoleSize().columns || USUAL;
+    return Deno.consoleSize().columns || USUAL_COLUMNS;
   } catch {
-    return USUAL;
+    return USUAL_COLUMNS;
   }
 }
 
@@ -156,4 +226,40 @@ export function onInterrupt(say: () => string): Disposable {
   };
   Deno.addSignalListener("SIGINT", listener);
   return { [Symbol.dispose]: () => Deno.removeSignalListener("SIGINT", listener) };
+}
+
+/** Shows on a terminal which of how many cases runs, and how long the others will take. */
+interface CaseProgress extends Pick<Progress, "done" | "visible"> {
+  /** Says that a case begins, or goes on: the `index`-th of `count`, from 1. */
+  begin(index: number, count: number, what: string): void;
+}
+
+/**
+ * Counts the time from the first case on, and anew where a first case begins again.
+ *
+ * @param noun What is counted.
+ * @param before Of them, how many an earlier run has done.
+ */
+export function caseProgress(noun = "case", before = 0, shown = progress()): CaseProgress {
+  let start = performance.now();
+  let last = 0;
+  return {
+    begin(index, count, what) {
+      const now = performance.now();
+      if (index === 1 && last !== 1) start = now;
+      last = index;
+      const left = timeLeft({ ended: index - 1, all: count }, now - start);
+      shown.update(`${noun} ${before + index} of ${before + count}${left}: ${what}`);
+    },
+    visible: shown.visible,
+    done: () => shown.done(),
+  };
+}
+
+/** How long what is left will take if it goes on as before; nothing before the first case has ended. */
+export function timeLeft(
+  { ended, all }: { readonly ended: number; readonly all: number },
+  spentMs: number,
+): string {
+  return ended === 0 ? "" : `, about ${formatDuration(spentMs / ended * (all - ended))} left`;
 }

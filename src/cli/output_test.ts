@@ -1,6 +1,5 @@
 import assert from "#assert";
-import { caseProgress } from "./case_progress.ts";
-import { progressLine } from "./output.ts";
+import { caseProgress, progressLine } from "./output.ts";
 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -32,7 +32,7 @@ export function ownWords(path: string, gemm: boolean) {
 }
 
 /** Kernels of files, which are algorithms until what is returned is disposed. */
-export interface OwnAlgorithms extends Disposable {
+interface OwnAlgorithms extends Disposable {
   readonly names: readonly string[];
 }
 

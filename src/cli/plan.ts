@@ -22,21 +22,21 @@ import { printDescriptor } from "../problem/descriptor.ts";
 import { dtypeText } from "../report/case_key.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
 import { openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
-import { ADAPTER_HELP, BACKEND_HELP, type GpuChoice } from "./gpu_choice.ts";
-import { GROUPS } from "./help_groups.ts";
+import { ADAPTER_HELP, BACKEND_HELP, type GpuChoice, GROUPS } from "./shared_options.ts";
 import { readLimitsFile } from "./limits_file.ts";
 import {
   BATCH_HELP,
   INPUT_SHAPE_HELP,
   MODEL_HELP,
   type ModelChoice,
+  noteIgnored,
+  readSuites,
   TRAINING_HELP,
-} from "./model_option.ts";
+} from "./suite_option.ts";
 import { printer, reporter, terminalColumns } from "./output.ts";
 import { planLayers, plannedTable } from "./plan_model.ts";
 import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
-import { noteIgnored, readSuites } from "./suite_option.ts";
 import {
   readTuning,
   refuseTuning,

@@ -11,7 +11,7 @@ import { formatBytes, formatCount } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
 
 /** What one algorithm would do, or why it would not. */
-export interface Option {
+interface Option {
   readonly algorithm: AlgorithmName;
   readonly kernel?: string;
   readonly passes?: number;

@@ -2,8 +2,7 @@ import { printable } from "../printable.ts";
 import { caseReport } from "../report/case_report.ts";
 import type { CaseRecord } from "../report/record.ts";
 import type { ReadCase } from "../report/record_schema.ts";
-import { printer, reporter, sayFailed } from "./output.ts";
-import { verdictPainter } from "./talk.ts";
+import { printer, reporter, sayFailed, verdictPainter } from "./output.ts";
 
 /** Prints a case: a line a fact, or the record itself; aside where the result goes to stdout. */
 export function printCase(

@@ -6,9 +6,8 @@ import { VERSION } from "../version.ts";
 import { optionDescription } from "./command_tree.ts";
 import { runToEnd, sayFailure } from "./failure.ts";
 import { meant, meantOption } from "./other_words.ts";
-import { reporter, writeText } from "./output.ts";
-import { GROUPS, orderedGroups } from "./help_groups.ts";
-import { COLORS, setTalk } from "./talk.ts";
+import { COLORS, reporter, setTalk, writeText } from "./output.ts";
+import { GROUPS, orderedGroups } from "./shared_options.ts";
 import { gather, oneOf } from "./values.ts";
 
 /** A subcommand: its module is loaded only when it is asked for, so that `--version` stays quick. */

@@ -18,21 +18,19 @@ import { cpuExecutor, type Executor } from "../run/executor.ts";
 import type { RunGroup, RunHooks, RunOptions } from "../bench/run_group.ts";
 import type { Planning } from "../run/subject.ts";
 import { VERSION } from "../version.ts";
-import { modelTrait } from "./device_model.ts";
+import { modelTrait } from "./problem_options.ts";
 import { commandWrites } from "./failure.ts";
-import { caseProgress } from "./case_progress.ts";
+import { caseProgress, onInterrupt, reporter, terminalColumns, verdictPainter } from "./output.ts";
 import { caseRows, type TableOptions, timingNotes } from "./table_options.ts";
-import { onInterrupt, reporter, terminalColumns } from "./output.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { proveOutputs } from "./outputs.ts";
 import { sayFailedCase } from "./print_case.ts";
 import { finishedIds, openRecords, refuseOtherRun } from "./record_stream.ts";
-import { verdictPainter } from "./talk.ts";
 import { refuseTogether } from "./values.ts";
 import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
 
 /** A run over groups of cases, whatever they compute. */
-export interface Suite {
+interface Suite {
   readonly run: RunOptions;
   readonly groups: readonly RunGroup[];
   readonly inputs: readonly (string | undefined)[];

@@ -18,7 +18,7 @@ import { recordCeilings, sortCases } from "../report/case_columns.ts";
 import { makerOf } from "../report/speedups.ts";
 import { delimitedTable, recordTable } from "../report/record_table.ts";
 import { markdownTable, textTable } from "../report/table.ts";
-import { reporter, terminalColumns } from "./output.ts";
+import { reporter, terminalColumns, verdictPainter } from "./output.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { readRecordFiles, recordFiles } from "./record_files.ts";
 import {
@@ -28,7 +28,6 @@ import {
   SORT_HELP,
   type TableOptions,
 } from "./table_options.ts";
-import { verdictPainter } from "./talk.ts";
 import { givenOptions, oneOf, refuseOptions, refuseTogether } from "./values.ts";
 
 const FORMATS = ["table", "json", "csv", "tsv", "markdown", "html"] as const;

@@ -196,7 +196,7 @@ function mapShapes(
 }
 
 /** Spatial axes: the filter's, or where that is the result those that options tell of, or that the images have. */
-export function spatialRank(
+function spatialRank(
   { shapes: { filter, input = [], output = [] }, filterSize = [], stride = [], dilation = [] }:
     LyingShapes,
 ): number {

@@ -1,15 +1,38 @@
-import { Command } from "#cli-types";
+import { Command, InvalidArgumentError } from "#cli-types";
+import { EXIT } from "../errors.ts";
 import { FILE_DTYPES, type FileDType } from "../tensor/dtype.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { FILE_FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
-import { EXIT } from "../errors.ts";
+import { AS_DTYPES, AS_HELP } from "./shared_options.ts";
 import { ExitCode } from "./failure.ts";
 import { printer, reporter, terminalColumns } from "./output.ts";
-import { AS_DTYPES, AS_HELP } from "./as_option.ts";
 import { FORCE_HELP } from "./outputs.ts";
 import { IMAGE_LAYOUTS, PICTURE_LAYOUTS } from "./tensor_picture.ts";
-import { parseNumber, parseRange, parseShape } from "./tensor_values.ts";
-import { oneOf, wholeNumber } from "./values.ts";
+import { oneOf, parseSizes, wholeNumber } from "./values.ts";
+
+/** Parses the shape of a tensor: sizes, or `scalar` for none. */
+export function parseShape(text: string): number[] {
+  return text === "scalar" ? [] : parseSizes(text);
+}
+
+/** Parses a number >= 0 such as `1e-5`. */
+export function parseNumber(text: string): number {
+  const value = Number(text);
+  if (text.trim() === "" || Number.isNaN(value) || value < 0) {
+    throw new InvalidArgumentError("expected a number >= 0 such as 1e-5.");
+  }
+  return value;
+}
+
+/** Parses two numbers, the smaller first, such as `0,1`. */
+export function parseRange(text: string): [min: number, max: number] {
+  const parts = text.split(",");
+  const [min, max] = parts.map((part) => part.trim() === "" ? NaN : Number(part));
+  if (parts.length !== 2 || !(min! < max!) || !Number.isFinite(max! - min!)) {
+    throw new InvalidArgumentError("expected two numbers, the smaller first, such as 0,1.");
+  }
+  return [min!, max!];
+}
 
 const EXAMPLES = `
 A path is a .npy file, - for stdin or stdout, file.npz:member or file.safetensors:tensor. Writing a member

@@ -1,7 +1,7 @@
 import { type AccuracyReport, compareTensors } from "../accuracy/mod.ts";
 import { InputTypeError } from "../errors.ts";
 import { openNpy } from "../npy/mod.ts";
-import { refuseUnusedAs } from "./as_option.ts";
+import { refuseUnusedAs } from "./shared_options.ts";
 import { formatCount, formatError, significant } from "../report/format.ts";
 import { verdictWord } from "../report/record.ts";
 

@@ -12,7 +12,7 @@ import {
   LAYOUTS,
 } from "../tensor/layout.ts";
 import { elementCount, type Tensor, tensor } from "../tensor/tensor.ts";
-import { refuseUnusedAs } from "./as_option.ts";
+import { refuseUnusedAs } from "./shared_options.ts";
 import { proveOutputs } from "./outputs.ts";
 import { IMAGE_LAYOUTS, type ImageLayout, picture, type PictureOptions } from "./tensor_picture.ts";
 

@@ -10,7 +10,7 @@ import {
   transformJson,
   transformReport,
   wgslText,
-} from "./transform_report.ts";
+} from "./transform.ts";
 
 const describe = (tile: string, length?: number) =>
   describeTransform(parseTile(tile), "none", length);

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { parseRaster, variantOption } from "./variant_options.ts";
+import { parseRaster, variantOption } from "./problem_options.ts";
 
 Deno.test("--raster is rows, or grouped with rows of tiles", () => {
   assert.deepEqual(["rows", "grouped:8", " GROUPED:1 "].map(parseRaster), [0, 8, 1]);

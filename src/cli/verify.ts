@@ -7,21 +7,20 @@ import { defaultFill } from "../run/operands.ts";
 import { inputFiles, openConv, operandFlags } from "./conv_files.ts";
 import { commandWrites } from "./failure.ts";
 import { fuzz } from "./fuzz.ts";
-import { convCases, gemmCases } from "./fuzz_cases.ts";
-import { fuzzOptions } from "./fuzz_options.ts";
+import { convCases, fuzzOptions, gemmCases } from "./fuzz_options.ts";
 import { gemmFiles, openGemm } from "./gemm_files.ts";
 import { printer, reporter } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { printCase } from "./print_case.ts";
 import { openRecords } from "./record_stream.ts";
 import { refuseOptions, refuseWords } from "./values.ts";
-import { verifyManifest } from "./verify_manifest.ts";
 import {
   convResultSource,
   openAs,
   productSource,
   type VerifiedFiles,
   verifyFiles,
+  verifyManifest,
 } from "./verify_files.ts";
 import { type ClaimOptions, verifyGemmOptions, verifyOptions } from "./verify_options.ts";
 import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";

@@ -6,9 +6,11 @@ import { InputTypeError } from "../errors.ts";
 import { refuseWrite } from "../npy/atomic_write.ts";
 import { fileDType, type TensorSource, writeNpz } from "../npy/mod.ts";
 import { permutedSource, reshapedSource } from "../npy/views.ts";
-import type { CaseRecord } from "../report/record.ts";
+import { printableMessage } from "../printable.ts";
+import { formatError } from "../report/format.ts";
+import { type CaseRecord, isUnproved } from "../report/record.ts";
 import { caseRecord } from "../run/case_record.ts";
-import { type OperandSource, readWidest } from "../run/operands.ts";
+import { defaultFill, type OperandSource, readWidest } from "../run/operands.ts";
 import { type HostData, isIntegral, type Subject, titleOf } from "../run/subject.ts";
 import { type DType, dtypeOf } from "../tensor/dtype.ts";
 import { type Tensor, tensor } from "../tensor/tensor.ts";
@@ -16,8 +18,9 @@ import { claimDtype } from "../verify/claims.ts";
 import { diagnose, diagnosisText } from "../verify/diagnose.ts";
 import { type SmallCase, smallestCase } from "../verify/smallest.ts";
 import { verifySubject } from "../verify/verify.ts";
-import { progress } from "./output.ts";
-import { formShape, type ResultForm } from "./result_form.ts";
+import { formShape, type ResultForm } from "./conv_files.ts";
+import { type DumpedLayer, openLayer, readManifest } from "./dump_manifest.ts";
+import { progress, reporter, sayFailed } from "./output.ts";
 import type { ClaimOptions } from "./verify_options.ts";
 
 const DOING = "Cannot verify";
@@ -214,4 +217,54 @@ async function saveSmall(
 
 function asTensor(data: HostData, shape: readonly number[]): Tensor {
   return tensor(dtypeOf(data), shape, data);
+}
+
+/**
+ * Verifies every layer of a manifest, a line each, and names those that are off.
+ *
+ * @param onRecord Gets each layer's record.
+ * @returns Whether all are right.
+ */
+export async function verifyManifest(
+  path: string,
+  options: ClaimOptions,
+  onRecord: (record: CaseRecord) => void,
+): Promise<boolean> {
+  const { manifest: { layers, model, runtime }, folder } = readManifest(path);
+  if (layers.length === 0) throw new InputTypeError(`${DOING} ${path}: it has no layer`);
+  const out = reporter(options.json ? "stderr" : "stdout");
+  const provider = options.provider === "other" ? runtime : options.provider;
+  let off = 0;
+  for (const [place, layer] of layers.entries()) {
+    const record = await verifyLayer(layer, folder, { ...options, provider });
+    onRecord(record);
+    const { verdict, message, arithmetic = "", accuracy } = record;
+    const where = `layer ${place + 1} of ${layers.length}, ${layer.name}`;
+    const said = verdict === "pass"
+      ? `${arithmetic}, MARE ${formatError(accuracy?.mare ?? null)}`
+      : `${record.problem}: ${message ?? "not said why"}`;
+    const line = printableMessage(`${verdict}: ${where}: ${said}`);
+    out.line(line);
+    if (!isUnproved(record)) continue;
+    off++;
+    sayFailed(line);
+  }
+  out.line(`${layers.length - off} of ${layers.length} layers of ${model} by ${runtime} pass`);
+  return off === 0;
+}
+
+async function verifyLayer(
+  layer: DumpedLayer,
+  folder: string,
+  options: ClaimOptions,
+): Promise<CaseRecord> {
+  using opened = await openLayer(layer, folder, "f32", DOING);
+  const { subject, files, result } = opened;
+  const source = { files, fill: defaultFill("f32"), seed: options.seed };
+  // A runtime's f32 is f32, with Winograd at most: `auto` would take an error for a coarser type.
+  const { arithmetic: asked } = options;
+  const arithmetic = asked === "auto" && result.dtype === "f32" ? "f32-any" : asked;
+  const claim = { ...options, arithmetic };
+  const { record } = await verifyFiles(subject, source, { output: result, result }, claim);
+  return record;
 }

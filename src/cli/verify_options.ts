@@ -1,7 +1,7 @@
 import type { Command } from "#cli-types";
 import { CLAIM_HELP } from "../verify/claims.ts";
 import { addFuzzOptions, FUZZ_NOTES } from "./fuzz_options.ts";
-import { GROUPS } from "./help_groups.ts";
+import { GROUPS } from "./shared_options.ts";
 import { matrixCommand } from "./gemm_options.ts";
 import { operandCommand } from "./problem_options.ts";
 

@@ -4,7 +4,7 @@ import { modelOf } from "../algorithms/device/known.ts";
 import { scaledModel } from "../../tests/support/scaled_model.ts";
 import { readDeviceModel } from "../bench/calibrate/model_file.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
-import { givenModel } from "./device_model.ts";
+import { givenModel } from "./problem_options.ts";
 
 function withFile<T>(text: string, body: (path: string) => T): T {
   const path = Deno.makeTempFileSync({ suffix: ".json" });

@@ -4,7 +4,7 @@ import { parseDescriptor } from "../problem/descriptor.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { timeline } from "../run/timeline.ts";
 import { tensor } from "../tensor/tensor.ts";
-import { isHeld, readAhead } from "./read_ahead.ts";
+import { isHeld, readAhead } from "./overlap.ts";
 
 function subjectOf(descriptor: string) {
   return convSubject({

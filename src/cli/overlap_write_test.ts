@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { readNpy } from "../npy/mod.ts";
 import { untimed } from "../run/timeline.ts";
-import { writeBeside } from "./write_beside.ts";
+import { writeBeside } from "./overlap.ts";
 
 const RESULT = Float32Array.of(1, 2, 3);
 

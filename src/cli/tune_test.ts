@@ -1,7 +1,7 @@
 import assert from "#assert";
 import type { TunedGroup } from "../bench/tune_suite.ts";
 import type { TuningRecord } from "../report/record.ts";
-import { parseTuneColumns, parseTuneSort, tuneRows } from "./tune_table.ts";
+import { parseTuneColumns, parseTuneSort, tuneRows } from "./tune.ts";
 
 /** What of a record the table reads. */
 function rival(problem: string, median: number, more: Partial<TuningRecord> = {}): TuningRecord {

@@ -1,0 +1,64 @@
+/** Options that several commands have, and the headings of help. */
+import { InputTypeError } from "../errors.ts";
+import type { Backend } from "../gpu/provider.ts";
+import { fileDType, type TensorSource } from "../npy/mod.ts";
+
+/** Headings of the options in the help of commands, in the order in which most commands show them. */
+export const GROUPS = {
+  common: "Common options:",
+  problem: "Problem:",
+  data: "Data:",
+  types: "Number types and scaling:",
+  measure: "Checking and timing:",
+  table: "Tables and records:",
+  suite: "With --suite:",
+  model: "With --model:",
+  fuzz: "With --run, --worker or --kernel:",
+  files: "Files:",
+  device: "Device:",
+  kernel: "Choice of kernel:",
+  general: "General:",
+} as const;
+
+/** Groups the items of a help: those of {@linkcode GROUPS} in their order, others before them. */
+export function orderedGroups<T>(
+  _all: T[],
+  visible: T[],
+  groupOf: (item: T) => string,
+): Map<string, T[]> {
+  const order: string[] = Object.values(GROUPS);
+  const groups = [...Map.groupBy(visible, groupOf)];
+  return new Map(groups.toSorted(([one], [other]) => order.indexOf(one) - order.indexOf(other)));
+}
+
+/** Which GPU a command computes on. */
+export interface GpuChoice {
+  readonly backend: Backend;
+  /** Its index or a part of its name; the backend's own choice where absent. */
+  readonly adapter?: string | undefined;
+}
+
+export const ADAPTER_HELP = "which GPU: its index, or part of its name, in wgconv devices";
+
+export const BACKEND_HELP = "WebGPU implementation: wgpu (Deno's), or dawn (Chromium's)";
+
+export const DEVICE_HELP = "gpu, or cpu: compute with the FP64 reference, without a driver";
+
+/** Types that `--as` takes bits as. */
+export const AS_DTYPES = ["bf16"] as const;
+
+export const AS_HELP = "bf16: read uint16, int16 and V2 files as bits of bfloat16";
+
+/** @throws {TypeError} where `--as` is given and none of the files that are opened is of such bits. */
+export function refuseUnusedAs(
+  doing: string,
+  as: "bf16" | undefined,
+  files: readonly (Pick<TensorSource, "path" | "header" | "dtype"> | undefined)[],
+): void {
+  const there = files.filter((file) => file !== undefined);
+  if (as === undefined || there.some((file) => fileDType(file) === as)) return;
+  const types = [...new Set(there.map((file) => `${file.path} is ${fileDType(file)}`))].join(", ");
+  throw new InputTypeError(
+    `${doing}: --as ${as} reads files of uint16, int16 and V2, ${types || "there are none"}`,
+  );
+}
