@@ -7,14 +7,14 @@ import {
   type ClassResults,
   classSides,
   tileClasses,
-} from "./class_output.ts";
+} from "./stride_classes.ts";
 import {
   applyEpilogue,
   type EpilogueFactory,
   epilogueIterations,
   epilogueTrait,
 } from "./epilogue.ts";
-import type { RingColumns } from "./loaders/rings.ts";
+import type { RingColumns } from "./loaders/correlation_ring.ts";
 import { rasterTrait } from "./main_loop_variant.ts";
 import {
   type ModuleBuilder,

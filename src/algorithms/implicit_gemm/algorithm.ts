@@ -15,12 +15,12 @@ import {
   packedFilter,
   type ProductPart,
   productPass,
+  withHalfTile,
 } from "../conv_product.ts";
 import { cutArithmetic, cutNotes } from "../cut.ts";
 import { geometryInMath, LEAST_SPLIT_DEPTH, type MathGeometry, planInMath } from "../halves.ts";
 import { quantizePass, sumsRequest } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
-import { withHalfTile } from "../product_time.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";

@@ -1,25 +1,23 @@
 import { elementsOf } from "../../elements/elements.ts";
 import type { Axis } from "../../kernels/axes.ts";
 import {
+  classPlaces,
   type ClassResults,
   classRows,
   classSides,
+  classSteps,
+  classText,
+  classWindow,
+  mostTaps,
+  tapShare,
   tileClasses,
-} from "../../kernels/class_output.ts";
+} from "../../kernels/stride_classes.ts";
 import { loadedTensor } from "../../kernels/loader.ts";
 import { classFilterLoader, classTap } from "../../kernels/loaders/filter.ts";
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/matrix.ts";
 import type { PackShape } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
-import {
-  classPlaces,
-  classSteps,
-  classText,
-  classWindow,
-  mostTaps,
-  tapShare,
-} from "../../kernels/stride_classes.ts";
 import type { Layout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { ceilTo, groupOf, packedShape, spatialAxes, stridesOf } from "../geometry.ts";

@@ -1,9 +1,16 @@
 import { elementsOf } from "../../elements/elements.ts";
 import { loadedTensor } from "../../kernels/loader.ts";
 import { placesLoader, shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
-import { ringGradientLoader, ringInputLoader } from "../../kernels/loaders/correlation_ring.ts";
+import {
+  joinsRows,
+  ringColumns,
+  ringGradientLoader,
+  ringInputLoader,
+  ringOf,
+  ringSteps,
+  rowBox,
+} from "../../kernels/loaders/correlation_ring.ts";
 import { rowTrait } from "../../kernels/loaders/gather.ts";
-import { joinsRows, ringColumns, ringOf, ringSteps, rowBox } from "../../kernels/loaders/rings.ts";
 import { runsAlone } from "../../kernels/loop/dealt_loader.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { policyThreads } from "../../kernels/policy.ts";

@@ -9,8 +9,7 @@ import { planConv, tryPlanConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { driftOf } from "../../problem/split_drift.ts";
-import { halvesProduct } from "./halves.ts";
-import { halvesMarks, writtenElements, writtenOperands } from "./halves_operands.ts";
+import { halvesMarks, halvesProduct, writtenElements, writtenOperands } from "./halves.ts";
 
 /** A request for implicit GEMM, of a device with matrix units. */
 function asked(

@@ -12,18 +12,20 @@ import {
   addsUp,
   cutPasses,
   cutTiles,
+  gatheredTime,
   packedFilter,
   type ProductPart,
   productPass,
+  storedShare,
   streamsOf,
   tapDepth,
+  withHalfTile,
 } from "../conv_product.ts";
 import { cutArithmetic, cutNotes, cutProduct } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
 import { productTime } from "../device/model.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { type Product, productUnit } from "../product.ts";
-import { gatheredTime, storedShare, withHalfTile } from "../product_time.ts";
 import { isRefusal, type Planned, type Refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";

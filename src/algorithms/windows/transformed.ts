@@ -43,8 +43,11 @@ import {
   tensorElements,
   wholeBytes,
 } from "../tensors.ts";
-import { batchChunks, type Chunk, chunkBufferBytes, fourElseOne } from "./chunks.ts";
 import {
+  batchChunks,
+  type Chunk,
+  chunkBufferBytes,
+  fourElseOne,
   im2colGeometry,
   windowFilter,
   type WindowGeometry,

@@ -4,15 +4,22 @@ import { canonicalName } from "../../kernels/kernel.ts";
 import type { Rotation } from "../../kernels/loop/thread_products.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { type ModuleBuilder, moduleBuilder, type SizeMode, WHOLE } from "../../kernels/module.ts";
-import { filterLoader } from "../../kernels/slices/filter_loader.ts";
-import { filterDepth, filterTransformKernel } from "../../kernels/slices/filter_transform.ts";
+import {
+  filterDepth,
+  filterLoader,
+  filterTransformKernel,
+} from "../../kernels/slices/filter_transform.ts";
 import type { SliceGeometry } from "../../kernels/slices/geometry.ts";
-import { imageLoader } from "../../kernels/slices/image_loader.ts";
-import { imageStore } from "../../kernels/slices/image_store.ts";
-import { sliceBlocks, sliceLoopKernel, type SplitBlocks } from "../../kernels/slices/loop.ts";
+import { imageLoader, imageStore } from "../../kernels/slices/image.ts";
+import {
+  sliceBlocks,
+  sliceLoopKernel,
+  type SplitBlocks,
+  splitStore,
+  sumPartsKernel,
+} from "../../kernels/slices/loop.ts";
 import { tileTransforms } from "../../kernels/slices/patch.ts";
 import { slicePolicyName, workgroupThreads } from "../../kernels/slices/policy.ts";
-import { splitStore, sumPartsKernel } from "../../kernels/slices/split_blocks.ts";
 import { sliceTile } from "../../kernels/slices/tile.ts";
 import { FLOAT_DTYPES, operandTensors, resultTensor } from "../../problem/conv_problem.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";

@@ -1,7 +1,6 @@
 import { filterDepth } from "../../kernels/slices/filter_transform.ts";
-import type { SplitBlocks } from "../../kernels/slices/loop.ts";
+import { partElements, type SplitBlocks } from "../../kernels/slices/loop.ts";
 import type { SlicePolicy } from "../../kernels/slices/policy.ts";
-import { partElements } from "../../kernels/slices/split_blocks.ts";
 import { amplification, amplification2d } from "../../winograd/amplification.ts";
 import { formatTile, parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";

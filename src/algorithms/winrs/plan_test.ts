@@ -1,11 +1,5 @@
 import assert from "#assert";
 import { H200_LIMITS } from "../../../bench/h200_limits.ts";
-import { configureAs, parsePair } from "../../../tests/support/winrs_figures.ts";
-import type { SizeMode } from "../../kernels/module.ts";
-import { convProblem } from "../../problem/conv_problem.ts";
-import { parseDescriptor } from "../../problem/descriptor.ts";
-import { NO_EPILOGUE } from "../../problem/epilogue.ts";
-import { filterLayoutFor } from "../../tensor/layout.ts";
 import { H200 } from "../device/h200.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { expectPlanned } from "../refusal.ts";
@@ -13,11 +7,18 @@ import type { PlanRequest } from "../request.ts";
 import {
   planConfiguration as tryPlanConfiguration,
   planWinrs as tryPlanWinrs,
+  segmentPicture,
   winrsGeometry,
   winrsReason,
 } from "./plan.ts";
 import { pairWithin, winrsBound } from "./price.ts";
-import { gridSegments } from "./segments.ts";
+import { gridSegments, tileSegments } from "./segments.ts";
+import type { SizeMode } from "../../kernels/module.ts";
+import { convProblem } from "../../problem/conv_problem.ts";
+import { parseDescriptor } from "../../problem/descriptor.ts";
+import { NO_EPILOGUE } from "../../problem/epilogue.ts";
+import { filterLayoutFor } from "../../tensor/layout.ts";
+import { configureAs, parsePair } from "../../../tests/support/winrs_figures.ts";
 
 /** Figure 5's widths: ∇Y of 16 columns, a filter of 3. */
 function request(more: Partial<PlanRequest> = {}): PlanRequest {
@@ -213,4 +214,26 @@ Deno.test("winrsReason() has nested kernels first of a pair or behind each other
   assert.match(reason("a8n3r6,a4n3r2xa4n3r2")!, /which the first of its pair does not$/);
   const half = { dtype: "f16", variant: { halfTile: true } } as const;
   assert.match(reason("a4n3r2xa4n3r2", half)!, /in f32 tiles alone$/);
+});
+
+Deno.test("segmentPicture() draws Figure 3's nine segments with their heights, widths and numbers", () => {
+  const pair = parsePair("a8n3r6,a4n3r2", 3, 28);
+  assert.deepEqual(segmentPicture(tileSegments(28, 28, pair, { height: 9, width: 12 })), [
+    "        12a   12a    4b",
+    "   10     0     1     2",
+    "    9     3     4     5",
+    "    9     6     7     8",
+  ]);
+});
+
+Deno.test("segmentPicture() leaves out the middle of many rows, and draws nothing of one segment", () => {
+  const pair = parsePair("a4n3r2", 3, 8);
+  assert.deepEqual(segmentPicture(gridSegments(16, 8, pair, 8, 1)), [
+    "         8a",
+    "    2     0",
+    "    2     1",
+    "  ...   ...",
+    "    2     7",
+  ]);
+  assert.deepEqual(segmentPicture(gridSegments(16, 8, pair, 1, 1)), []);
 });

@@ -11,9 +11,9 @@ import {
 } from "../../kernels/slices/correlation.ts";
 import {
   correlationLoader,
+  correlationStore,
   unitCorrelationLoader,
 } from "../../kernels/slices/correlation_loader.ts";
-import { correlationStore } from "../../kernels/slices/correlation_store.ts";
 import { sliceLoopKernel } from "../../kernels/slices/loop.ts";
 import { tileTransforms } from "../../kernels/slices/patch.ts";
 import {

@@ -1,8 +1,7 @@
 import { stepState, type TileAccess, type TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import type { PackShape } from "../pack.ts";
-import { tapCountText } from "./taps.ts";
-import type { Axis } from "../axes.ts";
+import { type Axis, tapCountText } from "../axes.ts";
 import { classSteps } from "../stride_classes.ts";
 import { packedLoader } from "./matrix.ts";
 

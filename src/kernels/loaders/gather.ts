@@ -1,6 +1,14 @@
 import { lines, product, range } from "../lists.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
-import { type Axis, axisDigits, digitsText, type Direction, reachesOutside } from "../axes.ts";
+import {
+  type Axis,
+  axisDigits,
+  digitsText,
+  type Direction,
+  fitsWord,
+  reachesOutside,
+  tapWordText,
+} from "../axes.ts";
 import {
   type LoaderState,
   stepState,
@@ -8,7 +16,6 @@ import {
   type TileAccess,
   type TileLoader,
 } from "../loader.ts";
-import { fitsWord, tapWordText } from "./taps.ts";
 import { zeroOf } from "../../elements/scalar.ts";
 
 export interface GatherShape {

@@ -1,16 +1,17 @@
-import { lines, range } from "../lists.ts";
 import { typeName, zeroOf } from "../../elements/scalar.ts";
-import { matrixSubgroups, unitDepth } from "../matrix_units.ts";
-import type { FragmentPlaces, OutputStore } from "../output.ts";
-import type { MatrixTile } from "../policy.ts";
+import { lines, range } from "../lists.ts";
+import { tapReach, type TapRing, tapsInRow } from "../loader.ts";
+import type { LoopCarried, StepProducts } from "./mainloop.ts";
 import {
+  type CyclicPlaces,
   type MatrixMemory,
   type MatrixOperandTile,
   type MatrixTilePolicy,
   subgroupGrid,
 } from "./matrix_tile.ts";
-import type { StepProducts } from "./mainloop.ts";
-import { cyclicProducts, ringProducts, rowEnds } from "./tap_products.ts";
+import { matrixSubgroups, unitDepth } from "../matrix_units.ts";
+import type { FragmentPlaces, OutputStore } from "../output.ts";
+import type { MatrixTile } from "../policy.ts";
 
 /** Products that subgroups compute on matrix units. */
 export interface MatrixProducts {
@@ -320,4 +321,117 @@ export function matrixOutput(
       "  }",
     ]),
   ].join("\n");
+}
+
+/** WGSL that adds the product of matrices `a` and `b` to a sum of a subgroup, by its row and column of matrices. */
+type Multiply = (row: number, column: number, a: string, b: string) => string;
+
+/** What of a tile's places a subgroup has: matrices of so many places, rows or columns, and how many of them. */
+interface SubgroupSide {
+  readonly tile: MatrixOperandTile;
+  readonly each: number;
+  readonly count: number;
+}
+
+/** The products of a step that meets what steps before have loaded. */
+interface RingProducts {
+  /** Declares the matrices that a subgroup keeps of the steps before. */
+  readonly begin: string[];
+  /** Keeps those of the tile as the step before's, of one matrix's depth. */
+  next(at: number): string[];
+  /** Multiplies those of one matrix's depth with the given taps, all where none are, and keeps them. */
+  multiply(at: number, taps?: readonly number[]): string[];
+}
+
+/**
+ * A step loads matrices of its own tile, which are its last taps', and the other taps meet those of the steps before, which a subgroup
+ * keeps: a third of the loads of three taps, and no tiles that stay.
+ *
+ * @param deep Matrices along the depth of a step.
+ */
+export function ringProducts(
+  ring: TapRing,
+  rows: number,
+  { tile, each, count }: SubgroupSide,
+  deep: number,
+  multiply: Multiply,
+): RingProducts {
+  const { taps, dilation } = ring;
+  const all = (length: number) => range(length);
+  const blocks = all(count / taps);
+  const reach = tapReach(ring);
+  const name = (block: number, at: number, back: number) =>
+    back === 0 ? `b${block}` : `b${block}_${at}_back${back}`;
+  const load = (block: number, at: number) =>
+    `      let ${name(block, at, 0)} = ${tile.load(block * taps * each, at)};`;
+  const keep = (block: number, at: number) =>
+    all(reach).map((i) => reach - i).map((back) =>
+      `      ${name(block, at, back)} = ${name(block, at, back - 1)};`
+    );
+  return {
+    begin: all(deep).flatMap((at) =>
+      blocks.flatMap((block) =>
+        all(reach).map((i) => `  var ${name(block, at, i + 1)}: ${tile.type};`)
+      )
+    ),
+    next: (at) => blocks.flatMap((block) => [load(block, at), ...keep(block, at)]),
+    multiply: (at, taken = all(taps)) =>
+      blocks.flatMap((block) => [
+        load(block, at),
+        ...taken.flatMap((tap) => {
+          const b = name(block, at, (taps - 1 - tap) * dilation);
+          return all(rows).map((row) => multiply(row, block * taps + tap, `a${row}`, b));
+        }),
+        ...keep(block, at),
+      ]),
+  };
+}
+
+/**
+ * Products of the steps of a ring's row whose taps are not all in it, from its begin and to its end, by `text` of those that are. Some step
+ * between has all.
+ */
+export function rowEnds(
+  ring: TapRing,
+  text: (taps: readonly number[]) => string,
+): LoopCarried["rowEnds"] {
+  if (ring.row === undefined) return { before: [], after: [] };
+  const { steps } = ring.row;
+  const places = range(steps).map((step) => tapsInRow(ring, step));
+  const whole = (taps: readonly number[]) => taps.length === ring.taps;
+  return {
+    before: places.slice(0, places.findIndex(whole)).map(text),
+    after: places.slice(places.findLastIndex(whole) + 1).map(text),
+  };
+}
+
+/**
+ * Products of a row of taps, of one matrix's depth of each: places go round the subgroup's matrices, so that a tap meets those of the tap
+ * before but for the first ones, in whose place others are loaded. Left matrices come one at a time, since those on the right stay.
+ */
+export function cyclicProducts(
+  left: SubgroupSide,
+  right: SubgroupSide,
+  { row: { taps, dilation }, deep }: CyclicPlaces,
+  at: number,
+  multiply: Multiply,
+): string[] {
+  const loaded = new Set<number>();
+  return range(taps).map((tap) => {
+    const met = range(right.count).map((column) => column + tap * dilation);
+    const fresh = met.filter((matrix) => !loaded.has(matrix));
+    fresh.forEach((matrix) => loaded.add(matrix));
+    return [
+      ...fresh.map((matrix) =>
+        `      let b${matrix} = ${right.tile.load(matrix * right.each, at)};`
+      ),
+      ...range(left.count).map((row) => {
+        const a = `a${tap}_${row}`;
+        return [
+          `      let ${a} = ${left.tile.load(row * left.each, tap * deep + at)};`,
+          ...met.map((matrix, column) => multiply(row, column, a, `b${matrix}`)),
+        ];
+      }).flat(),
+    ];
+  }).flat();
 }

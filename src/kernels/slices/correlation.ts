@@ -1,7 +1,7 @@
 import { type Axis, digitsText } from "../axes.ts";
 import type { OperandLoader } from "../loop/mainloop.ts";
 import type { ModuleBuilder } from "../module.ts";
-import { type OperandPlace, OUTSIDE } from "./image_loader.ts";
+import { type OperandPlace, OUTSIDE } from "./image.ts";
 
 /** An axis whose filter taps are rows of ∇W of their own; its source is the input. */
 export interface GradientAxis extends Axis {

@@ -8,8 +8,7 @@ import {
   type CorrelationShape,
   type GradientAxis,
 } from "./correlation.ts";
-import { correlationLoader } from "./correlation_loader.ts";
-import { correlationStore } from "./correlation_store.ts";
+import { correlationLoader, correlationStore } from "./correlation_loader.ts";
 import { tileTransforms } from "./patch.ts";
 import { parseSlicePolicy } from "./policy.ts";
 import { sliceTile } from "./tile.ts";

@@ -1,15 +1,17 @@
 import assert from "#assert";
-import { elementsOf } from "../../elements/elements.ts";
-import { NO_STEPS } from "../epilogue.ts";
-import { moduleBuilder, WHOLE } from "../module.ts";
-import { gemvKernel } from "./kernel.ts";
+import { elementsOf } from "../elements/elements.ts";
+import { NO_STEPS } from "./epilogue.ts";
 import {
   gemvBlocks,
+  gemvKernel,
   gemvMultiplications,
   gemvRounds,
   type GemvShape,
   gemvWorkgroups,
-} from "./shape.ts";
+  treeSteps,
+} from "./gemv.ts";
+import { moduleBuilder, WHOLE } from "./module.ts";
+import { treeSum } from "./sums.ts";
 
 const SHAPE: GemvShape = {
   side: "rows",
@@ -100,4 +102,18 @@ Deno.test("workgroups have all places, and products are counted with those that 
   });
   assert.equal(gemvRounds({ ...SHAPE, depth: 4100, splits: 3 }), 3);
   assert.equal(gemvRounds({ ...SHAPE, depth: 4099 }), 33);
+});
+
+Deno.test("treeSteps() adds all lanes, at most eight at once", () => {
+  for (let lanes = 1; lanes <= 1024; lanes *= 2) {
+    const { before, last } = treeSteps(lanes);
+    assert.equal(before.reduce((all, one) => all * one, last), lanes);
+    assert.ok([...before, last].every((one) => one <= 8 && (one > 1 || lanes === 1)), `${lanes}`);
+  }
+});
+
+Deno.test("treeSum() adds every term once, halves first", () => {
+  assert.equal(treeSum(["a"]), "a");
+  assert.equal(treeSum(["a", "b"]), "(a + b)");
+  assert.equal(treeSum(["a", "b", "c", "d"]), "((a + b) + (c + d))");
 });

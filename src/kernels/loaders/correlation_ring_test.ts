@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { shareInRow, tapsInRow } from "../loader.ts";
-import { joinsRows, ringColumn, ringColumns, ringOf, ringSteps, rowBox } from "./rings.ts";
+import {
+  joinsRows,
+  ringColumn,
+  ringColumns,
+  ringOf,
+  ringSteps,
+  rowBox,
+} from "./correlation_ring.ts";
 import { moduleBuilder } from "../module.ts";
 
 const axis = (places: number, taps: number, padding: number, size = places) => ({

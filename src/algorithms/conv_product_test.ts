@@ -1,8 +1,8 @@
 import assert from "#assert";
+import { storedShare } from "./conv_product.ts";
+import { H200 } from "./device/h200.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { request } from "../../tests/plan_request.ts";
-import { H200 } from "./device/h200.ts";
-import { storedShare } from "./product_time.ts";
 
 Deno.test("storedShare() has images in turn leave whole where their planes are whole sectors", () => {
   const conv = request(parseDescriptor("mb8ic3ih16oc64kh3ph1", "fwd"));
