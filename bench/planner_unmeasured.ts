@@ -35,8 +35,7 @@ import { TILE_POLICIES } from "../src/kernels/policy.ts";
 import { OPERATIONS } from "../src/problem/conv_problem.ts";
 import { printDescriptor } from "../src/problem/descriptor.ts";
 import { gpuPlanning } from "../src/run/executor.ts";
-import { timePlans } from "../src/run/time_plans.ts";
-import { fastestOf, timeWithin } from "../src/run/time_within.ts";
+import { fastestOf, timePlans, timeWithin } from "../src/run/time_plans.ts";
 import { LAYOUTS } from "../src/tensor/layout.ts";
 import { RandomWords } from "../src/tensor/random.ts";
 

@@ -15,7 +15,7 @@ import { convResult, convSubject, type Layouts } from "./run/conv_subject.ts";
 import type { CheckMode } from "./run/coverage.ts";
 import { usedOperands } from "./run/operands.ts";
 import { checkResult } from "./run/case_checks.ts";
-import { runPlan } from "./run/run_plan.ts";
+import { runPlan } from "./run/executor.ts";
 import type { HostData, HostOperands } from "./run/subject.ts";
 import { timeRecord } from "./run/timing.ts";
 import type { TypedArrayOf } from "./tensor/dtype.ts";

@@ -16,7 +16,7 @@ import type { CheckMode } from "./run/coverage.ts";
 import { gemmSubject } from "./run/gemm_subject.ts";
 import { usedOperands } from "./run/operands.ts";
 import { checkResult } from "./run/case_checks.ts";
-import { runPlan } from "./run/run_plan.ts";
+import { runPlan } from "./run/executor.ts";
 import type { HostData, HostOperands } from "./run/subject.ts";
 
 /** How a product is to be done; what is absent is the planner's choice. */

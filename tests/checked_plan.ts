@@ -7,7 +7,7 @@ import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { convSubject } from "../src/run/conv_subject.ts";
 import { fillOperands } from "../src/run/operands.ts";
 import { checkResult } from "../src/run/case_checks.ts";
-import { runPlan } from "../src/run/run_plan.ts";
+import { runPlan } from "../src/run/executor.ts";
 import type { HostData, HostOperands, Subject } from "../src/run/subject.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
 import { filterLayoutFor } from "../src/tensor/layout.ts";

@@ -15,7 +15,7 @@ import {
 import { checkAgainst, computeReference } from "../src/run/check.ts";
 import { gemmSubject } from "../src/run/gemm_subject.ts";
 import { fillOperands } from "../src/run/operands.ts";
-import { runPlan } from "../src/run/run_plan.ts";
+import { runPlan } from "../src/run/executor.ts";
 import type { HostData } from "../src/run/subject.ts";
 
 /** One step of the epilogue at a time, and all together. */

@@ -14,7 +14,7 @@ import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { referenceConv } from "../src/reference/reference.ts";
 import { checkAgainst, type Checked, computeReference, type Reference } from "../src/run/check.ts";
 import { type ConvAsked, convSubject } from "../src/run/conv_subject.ts";
-import { runPlan } from "../src/run/run_plan.ts";
+import { runPlan } from "../src/run/executor.ts";
 import type { HostData, HostOperands } from "../src/run/subject.ts";
 import { convertDType } from "../src/tensor/convert.ts";
 import { convertLayout, filterLayoutFor, type Layout } from "../src/tensor/layout.ts";

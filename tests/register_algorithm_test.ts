@@ -9,7 +9,7 @@ import { algorithmNames, algorithmOf, registerAlgorithm } from "../src/algorithm
 import { benchGroups, type BenchPlan } from "../src/bench/bench_plan.ts";
 import { runSuite } from "../src/bench/run_suite.ts";
 import { tuneSuite } from "../src/bench/tune_suite.ts";
-import { allPlans } from "../src/cli/plan_rivals.ts";
+import { allPlans } from "../src/cli/plan_tables.ts";
 import { algorithmChoices } from "../src/cli/problem_options.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import { parseDescriptor, parseDescriptors } from "../src/problem/descriptor.ts";

@@ -5,7 +5,7 @@ import type { PlanRequest } from "../src/algorithms/request.ts";
 import { convResult, convSubject } from "../src/run/conv_subject.ts";
 import { fillOperands } from "../src/run/operands.ts";
 import { checkResult } from "../src/run/case_checks.ts";
-import { runPlan } from "../src/run/run_plan.ts";
+import { runPlan } from "../src/run/executor.ts";
 import type { HostOperands } from "../src/run/subject.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
 import { type ConvProblem, convProblem, dilatedSize } from "../src/problem/conv_problem.ts";

@@ -14,7 +14,7 @@ import type { Executor } from "../run/executor.ts";
 import { gemmRequest, gemmSubject } from "../run/gemm_subject.ts";
 import { type RanCase, type RunCase, runGroup, type RunOptions } from "./run_group.ts";
 import type { HostOperands, Planning } from "../run/subject.ts";
-import { tuningRecord } from "./tuning_record.ts";
+import { tuningRecord } from "./tuning_file.ts";
 
 /** What is asked of a cut. */
 type Asked = Pick<Planning, "splits" | "balance">;

@@ -3,7 +3,7 @@ import type { Executor } from "../run/executor.ts";
 import { caseChoices, type RanCase, type RunCase, type RunGroup } from "./run_group.ts";
 import { benchGroups, type BenchPlan, caseId, recordId } from "./bench_plan.ts";
 import { runSuite } from "./run_suite.ts";
-import { tuningRecord } from "./tuning_record.ts";
+import { tuningRecord } from "./tuning_file.ts";
 import { CPU_DEVICE, type DeviceDescription } from "../report/environment.ts";
 
 /** What was measured for one problem, fastest first. */

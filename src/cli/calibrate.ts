@@ -13,7 +13,7 @@ import { gpuExecutor } from "../run/executor.ts";
 import { timePlans } from "../run/time_plans.ts";
 import { calibrationPath, keptCalibration } from "./calibration.ts";
 import { commandWrites, oneSentence } from "./failure.ts";
-import { mergeFile } from "./merge_file.ts";
+import { mergeFile } from "./kept_files.ts";
 import { ADAPTER_HELP, BACKEND_HELP } from "./shared_options.ts";
 import { openGpu } from "./open_gpu.ts";
 import { printer, progress, reporter } from "./output.ts";

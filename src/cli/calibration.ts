@@ -8,7 +8,7 @@ import {
 import { gpuModel, isMeasured } from "../algorithms/device/known.ts";
 import { deviceText } from "../algorithms/device/model.ts";
 import { readText } from "../read_text.ts";
-import { cachePath } from "./cache_folder.ts";
+import { cachePath } from "./kept_files.ts";
 import { oneSentence } from "./failure.ts";
 import { isQuiet, reporter } from "./output.ts";
 

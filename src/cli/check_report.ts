@@ -19,7 +19,7 @@ import type { JUnitCase } from "../report/junit.ts";
 import { defaultFill } from "../run/operands.ts";
 import type { FillKind } from "../tensor/fill.ts";
 import { VERSION } from "../version.ts";
-import { mergeFile } from "./merge_file.ts";
+import { mergeFile } from "./kept_files.ts";
 
 const SHOWN = 3;
 

@@ -7,7 +7,7 @@ import type { ReadCase } from "../report/record_schema.ts";
 import { USUAL_MARGIN, USUAL_THRESHOLD } from "../report/speed_change.ts";
 import { ExitCode } from "./failure.ts";
 import { printer, reporter, terminalColumns, verdictPainter } from "./output.ts";
-import { readRecordFiles } from "./record_files.ts";
+import { readRecordFiles } from "../report/read_records.ts";
 import { fraction, oneOf, refuseTogether } from "./values.ts";
 
 const EXAMPLES = `

@@ -22,10 +22,9 @@ import { openGpuExecutor } from "./open_gpu.ts";
 import { printer, reporter, terminalColumns } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { refuseBesideKernel, useOwnKernels } from "./own_kernel.ts";
-import { printCase, sayFailedCase } from "./print_case.ts";
+import { printCase, printTimings, sayFailedCase } from "./print_case.ts";
 import { planningOptions, refuseLossScale } from "./problem_options.ts";
 import { isHeld, readAhead, writeBeside } from "./overlap.ts";
-import { printTimings } from "./timings.ts";
 import { readTuning, refuseTuning, tuningFile } from "./tuning_options.ts";
 import { givenOptions, refuseOnCpu, refuseOptions, refuseWords } from "./values.ts";
 

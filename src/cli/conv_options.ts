@@ -4,7 +4,7 @@ import { RUNS_HELP } from "./compute.ts";
 import { KERNEL_HELP } from "./own_kernel.ts";
 import { FORCE_HELP } from "./outputs.ts";
 import { LOSS_SCALE_HELP, problemCommand } from "./problem_options.ts";
-import { TIMINGS_HELP } from "./timings.ts";
+import { TIMINGS_HELP } from "./print_case.ts";
 import { BUDGET_HELP, CONV_BUDGET_HELP } from "./learn.ts";
 import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP, GROUPS } from "./shared_options.ts";
 import { TUNING_HELP } from "./tuning_options.ts";

@@ -26,11 +26,10 @@ import { gpuExecutorOf, openGpu } from "./open_gpu.ts";
 import { progress, reporter, sayFailed, terminalColumns } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { readOwnKernel } from "./own_kernel.ts";
-import { printCase } from "./print_case.ts";
+import { printCase, printTimings } from "./print_case.ts";
 import { isHeld, readAhead, writeBeside } from "./overlap.ts";
 import { openRecords } from "./record_stream.ts";
 import { reportSuite } from "./records.ts";
-import { printTimings } from "./timings.ts";
 import { readTuning, tuningFile } from "./tuning_options.ts";
 import { refuseOnCpu, refuseOptions, refuseTogether, refuseWords } from "./values.ts";
 

@@ -44,7 +44,7 @@ import {
   SORT_HELP,
   WIDE_HELP,
 } from "./table_options.ts";
-import { TIMINGS_HELP } from "./timings.ts";
+import { TIMINGS_HELP } from "./print_case.ts";
 import {
   commaList,
   gather,

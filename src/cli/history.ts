@@ -5,12 +5,11 @@ import { printable } from "../printable.ts";
 import { readText } from "../read_text.ts";
 import { collectHistory } from "../report/history.ts";
 import { historyData, historyText } from "../report/history_views.ts";
-import { CutOffError, eachRecord } from "../report/read_records.ts";
+import { CutOffError, eachRecord, recordFiles } from "../report/read_records.ts";
 import { USUAL_MARGIN, USUAL_THRESHOLD } from "../report/speed_change.ts";
 import { ExitCode } from "./failure.ts";
 import { printer, reporter, terminalColumns, verdictPainter } from "./output.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";
-import { recordFiles } from "./record_files.ts";
 import { fraction, positiveNumber } from "./values.ts";
 
 const EXAMPLES = `

@@ -3,17 +3,16 @@ import type { Entrant } from "../algorithms/cost/shortlist.ts";
 import { isMeasured } from "../algorithms/device/known.ts";
 import { isRefusal } from "../algorithms/refusal.ts";
 import type { TuningTable } from "../algorithms/request.ts";
-import { mergeTuning, printTuning, readTuningText } from "../bench/tuning_file.ts";
-import { tuningRecord } from "../bench/tuning_record.ts";
+import { mergeTuning, printTuning, readTuningText, tuningRecord } from "../bench/tuning_file.ts";
 import { defined } from "../defined.ts";
 import { InputSyntaxError } from "../errors.ts";
 import type { TimeRecord, TuningRecord } from "../report/record.ts";
 import { caseRecord } from "../run/case_record.ts";
 import type { Executor } from "../run/executor.ts";
 import type { Planning, Subject } from "../run/subject.ts";
-import { fastestOf } from "../run/time_within.ts";
+import { fastestOf } from "../run/time_plans.ts";
 import { oneSentence } from "./failure.ts";
-import { mergeFile } from "./merge_file.ts";
+import { mergeFile } from "./kept_files.ts";
 import { reporter } from "./output.ts";
 import { saidTuning, type TuningChoice, tuningFile } from "./tuning_options.ts";
 
@@ -22,7 +21,7 @@ export const BUDGET_HELP = "seconds to time the best kernels of a problem that i
 export const CONV_BUDGET_HELP = "default 1, but 0 on an H100, H200 or calibrated GPU and on CPUs";
 
 /** Seconds that are spent unasked on GPUs without figures of their own. */
-export const DEFAULT_SECONDS = 1;
+const DEFAULT_SECONDS = 1;
 /** Ways to compute a problem that are timed. */
 const CANDIDATES = 3;
 /** Buffers of a way that is timed. */

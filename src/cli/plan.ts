@@ -34,8 +34,14 @@ import {
   TRAINING_HELP,
 } from "./suite_option.ts";
 import { printer, reporter, terminalColumns } from "./output.ts";
-import { planLayers, plannedTable } from "./plan_model.ts";
-import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
+import {
+  allPlans,
+  allTable,
+  planLayers,
+  plannedTable,
+  rivalLines,
+  rivalRecords,
+} from "./plan_tables.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
 import {
   readTuning,

@@ -6,7 +6,7 @@ import { parseRecords } from "../report/read_records.ts";
 import type { ReportRecord } from "../report/record.ts";
 import type { ReadCase, ReadEnvironment } from "../report/record_schema.ts";
 import type { Writes } from "./failure.ts";
-import { isLatest, statOf, tryLock } from "./merge_file.ts";
+import { isLatest, statOf, tryLock } from "./kept_files.ts";
 import { printer } from "./output.ts";
 
 /** Where records go, each as a line of its own as soon as it is known. */

@@ -5,7 +5,7 @@ import { InputRangeError, InputTypeError } from "../errors.ts";
 import { writeOutput } from "../npy/atomic_write.ts";
 import { printable, printableMessage } from "../printable.ts";
 import { latestCases } from "../report/case_key.ts";
-import { onlyCases, type RecordSet } from "../report/read_records.ts";
+import { onlyCases, readRecordFiles, recordFiles, type RecordSet } from "../report/read_records.ts";
 import {
   type Network,
   networkLines,
@@ -20,7 +20,6 @@ import { delimitedTable, recordTable } from "../report/record_table.ts";
 import { markdownTable, textTable } from "../report/table.ts";
 import { reporter, terminalColumns, verdictPainter } from "./output.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";
-import { readRecordFiles, recordFiles } from "./record_files.ts";
 import {
   COLUMNS_HELP,
   parseColumns,

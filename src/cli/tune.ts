@@ -30,7 +30,7 @@ import {
 } from "./output.ts";
 import { commandWrites } from "./failure.ts";
 import { ADAPTER_HELP, BACKEND_HELP, GROUPS } from "./shared_options.ts";
-import { mergeFile } from "./merge_file.ts";
+import { mergeFile } from "./kept_files.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { proveOutputs } from "./outputs.ts";
 import { SEED_HELP } from "./problem_options.ts";

@@ -10,7 +10,7 @@ import {
 } from "../bench/tuning_file.ts";
 import { InputTypeError } from "../errors.ts";
 import { readText } from "../read_text.ts";
-import { cachePath } from "./cache_folder.ts";
+import { cachePath } from "./kept_files.ts";
 import { oneSentence } from "./failure.ts";
 import { reporter } from "./output.ts";
 

@@ -4,8 +4,7 @@ import { said } from "../expect.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import { gpuPlanning } from "../run/executor.ts";
 import type { Planning, Subject } from "../run/subject.ts";
-import type { TimedPlan } from "../run/time_plans.ts";
-import { fastestOf, timeWithin } from "../run/time_within.ts";
+import { fastestOf, type TimedPlan, timeWithin } from "../run/time_plans.ts";
 
 /** How much time finding the fastest kernels may take. */
 export interface TuneOptions {

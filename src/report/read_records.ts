@@ -1,5 +1,7 @@
+import { join } from "node:path";
 import { InputRangeError, InputSyntaxError, InputTypeError } from "../errors.ts";
 import { CUT_OFF, parseJson } from "../json.ts";
+import { readText, unreadable } from "../read_text.ts";
 import { caseLabel } from "./case_key.ts";
 import {
   CaseSchema,
@@ -78,7 +80,7 @@ function excerpt(line: string): string {
 }
 
 /** Puts the sets of a suite's shards together, in order. */
-export function joinRecords(sets: readonly RecordSet[]): RecordSet {
+function joinRecords(sets: readonly RecordSet[]): RecordSet {
   return {
     environments: sets.flatMap((set) => set.environments),
     cases: sets.flatMap((set) => set.cases),
@@ -122,4 +124,38 @@ export function onlyCases(cases: readonly ReadCase[], words: readonly string[]):
 
 function names(record: ReadCase, word: string): boolean {
   return record.problem.includes(word) || caseLabel(record).includes(word);
+}
+
+/**
+ * Reads record files, in order; a folder stands for the `.jsonl` files in it, by name.
+ *
+ * @throws {Deno.errors.NotFound} when there is no such file.
+ * @throws {TypeError} when a folder has none, or a record is not ours to read.
+ * @throws {SyntaxError} with file and line, when a line is malformed or cut off.
+ */
+export async function readRecordFiles(paths: readonly string[]): Promise<RecordSet> {
+  const sets: RecordSet[] = [];
+  for (const file of await recordFiles(paths)) sets.push(parseRecords(readText(file), file));
+  return joinRecords(sets);
+}
+
+/**
+ * The record files that paths stand for.
+ *
+ * @throws {TypeError} when a folder has none.
+ */
+export async function recordFiles(paths: readonly string[]): Promise<string[]> {
+  return (await Promise.all(paths.map(filesOf))).flat();
+}
+
+async function filesOf(path: string): Promise<string[]> {
+  const info = await Deno.stat(path).catch(() => null);
+  if (!info?.isDirectory) return [path];
+  const names = await Array.fromAsync(Deno.readDir(path), ({ name }) => name)
+    .catch((error) => {
+      throw unreadable(error, path);
+    });
+  const files = names.filter((name) => name.endsWith(".jsonl")).sort();
+  if (files.length === 0) throw new InputTypeError(`Cannot read ${path}: it has no .jsonl files`);
+  return files.map((name) => join(path, name));
 }

@@ -44,7 +44,7 @@ interface CoverageAsked {
 }
 
 /** How the channels of a result are dealt to strata. */
-export interface StrataAxes {
+interface StrataAxes {
   /** 1 of activations and products, 0 of filters. */
   readonly channelAxis: 0 | 1;
   /** Channels whose runs are apart: those of a group. */

@@ -1,11 +1,13 @@
 import { EMPTY_RESULT } from "../accuracy/notes.ts";
 import type { OptionChoice } from "../algorithms/algorithm.ts";
+import type { Entrant } from "../algorithms/cost/shortlist.ts";
 import { modelOf } from "../algorithms/device/known.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
-import type { Entrant } from "../algorithms/cost/shortlist.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
+import { download, upload } from "../gpu/buffers.ts";
 import { nsPerTick } from "../gpu/calibrate.ts";
+import { execute, type Execution } from "../gpu/execute.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import {
   compileKernels,
@@ -14,9 +16,11 @@ import {
   type PreparedPlan,
   preparePlan,
 } from "../gpu/prepare.ts";
+import { CPU_DEVICE, type DeviceDescription } from "../report/environment.ts";
 import type { TimeRecord } from "../report/record.ts";
+import { arrayConstructor, type DType, type TypedArrayOf } from "../tensor/dtype.ts";
+import { elementCount } from "../tensor/tensor.ts";
 import { fromCanonical } from "./operands.ts";
-import { fetchResult, uploadOperands } from "./run_plan.ts";
 import type {
   HostData,
   HostOperands,
@@ -26,11 +30,58 @@ import type {
   Subject,
   SubjectTensor,
 } from "./subject.ts";
+import { type TimedPlan, timeWithin } from "./time_plans.ts";
 import { type During, untimed } from "./timeline.ts";
-import type { TimedPlan } from "./time_plans.ts";
-import { timeWithin } from "./time_within.ts";
 import { type Timed, timedPlan } from "./timing.ts";
-import { CPU_DEVICE, type DeviceDescription } from "../report/environment.ts";
+
+/** Uploads the operands, runs the plan `samples` times `repeats` times, each sample timed, and fetches its result. */
+export async function runPlan<D extends DType>(
+  gpu: GpuDevice,
+  plan: Plan,
+  operands: PlanOperands,
+  result: SubjectTensor<D>,
+  samples: number,
+  repeats = 1,
+): Promise<Execution & { readonly result: TypedArrayOf<D> }> {
+  using buffers = createPlanBuffers(gpu, plan);
+  await uploadOperands(gpu, buffers, operands);
+  using prepared = await preparePlan(gpu, plan, buffers);
+  const timings = await execute(gpu, prepared, { samples, repeats });
+  return { ...timings, result: await fetchResult(gpu, buffers, result) };
+}
+
+/** Fetches a plan's result, to memory of its own where no room of its type and size is given. */
+async function fetchResult<D extends DType>(
+  gpu: GpuDevice,
+  buffers: PlanBuffers,
+  { role, dtype, shape }: SubjectTensor<D>,
+  room?: TypedArrayOf<D>,
+): Promise<TypedArrayOf<D>> {
+  const result = room ?? new (arrayConstructor(dtype))(elementCount(shape));
+  const bytes = new Uint8Array(result.buffer, result.byteOffset, result.byteLength);
+  await download(gpu, buffers.get(role), 0, bytes.length, bytes);
+  return result;
+}
+
+/** Copies every operand to its buffer; chunks go there as they come. */
+async function uploadOperands(
+  gpu: GpuDevice,
+  buffers: Pick<PlanBuffers, "get">,
+  operands: PlanOperands,
+): Promise<void> {
+  for (const [role, data] of Object.entries(operands) as [BufferRole, OperandData][]) {
+    const buffer = buffers.get(role);
+    if (typeof data !== "function") {
+      upload(gpu, buffer, 0, data);
+      continue;
+    }
+    let offset = 0;
+    for await (const chunk of data()) {
+      upload(gpu, buffer, offset, chunk);
+      offset += chunk.byteLength;
+    }
+  }
+}
 
 /** A way to compute a subject that is ready to run. */
 export interface Ready extends Timed {

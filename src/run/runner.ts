@@ -110,7 +110,7 @@ interface RunAsked {
 }
 
 /** What became of a case. */
-export interface Ran<C extends PlannedCase> {
+interface Ran<C extends PlannedCase> {
   readonly one: C;
   /** One a state of the cache. */
   readonly times: readonly TimeRecord[];

@@ -1,5 +1,5 @@
 /** What a command spends its time on. */
-export type Part =
+type Part =
   /** The program's own start, until the command begins. */
   | "modules"
   /** Outputs are proven and headers of files read. */

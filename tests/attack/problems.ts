@@ -6,7 +6,7 @@ import { checkAgainst, computeReference } from "../../src/run/check.ts";
 import { convResult, convSubject } from "../../src/run/conv_subject.ts";
 import { gemmSubject } from "../../src/run/gemm_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
+import { runPlan } from "../../src/run/executor.ts";
 import type { HostData, HostOperands } from "../../src/run/subject.ts";
 import { UnsupportedError } from "../../src/errors.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";

@@ -5,7 +5,7 @@ import { planBiasGradient } from "../../src/algorithms/bias_gradient/plan.ts";
 import { H200 } from "../../src/algorithms/device/h200.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem, FLOAT_DTYPES } from "../../src/problem/conv_problem.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
+import { runPlan } from "../../src/run/executor.ts";
 import type { HostData } from "../../src/run/subject.ts";
 import { fillTensor } from "../../src/tensor/fill.ts";
 import { type Layout, LAYOUTS, shapeInLayout, stridesInLayout } from "../../src/tensor/layout.ts";

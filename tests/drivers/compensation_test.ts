@@ -7,7 +7,7 @@ import { compensationText } from "../../src/kernels/sums.ts";
 import { multiply } from "../../src/multiply.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
 import { gemmProblem } from "../../src/problem/gemm_problem.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
+import { runPlan } from "../../src/run/executor.ts";
 import { backend } from "./driver.ts";
 import { throughText } from "./through_text.ts";
 

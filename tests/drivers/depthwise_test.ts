@@ -14,7 +14,7 @@ import { ACTIVATIONS } from "../../src/problem/epilogue.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../../src/tensor/layout.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
+import { runPlan } from "../../src/run/executor.ts";
 import { checkedResult, convRequest, operandsFor } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { runGolden } from "../golden_conv.ts";

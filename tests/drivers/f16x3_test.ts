@@ -16,7 +16,7 @@ import { printGemm } from "../../src/problem/gemm_suite.ts";
 import { checkAgainst, computeReference } from "../../src/run/check.ts";
 import { gemmRequest, gemmSubject } from "../../src/run/gemm_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
+import { runPlan } from "../../src/run/executor.ts";
 import type { HostData, Planning } from "../../src/run/subject.ts";
 import { epiloguesOf } from "../gemm_matrix.ts";
 import { sizeModes } from "../random_axes.ts";

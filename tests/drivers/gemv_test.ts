@@ -12,7 +12,7 @@ import { randomStream } from "../../src/reference/sample.ts";
 import { checkAgainst, computeReference } from "../../src/run/check.ts";
 import { gemmSubject } from "../../src/run/gemm_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
+import { runPlan } from "../../src/run/executor.ts";
 import type { HostData } from "../../src/run/subject.ts";
 import { ARITHMETIC, type Choice, epiloguesOf, FEATURES, multiply } from "../gemm_matrix.ts";
 import { backend, full } from "./driver.ts";

@@ -19,7 +19,7 @@ import {
 import { type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
+import { runPlan } from "../../src/run/executor.ts";
 import type { HostOperands } from "../../src/run/subject.ts";
 
 /** Seeded operands; scales that leave all of int8's range, and reach both of its ends. */

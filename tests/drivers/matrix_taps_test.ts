@@ -10,7 +10,7 @@ import { type ConvProblem, convProblem } from "../../src/problem/conv_problem.ts
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
+import { runPlan } from "../../src/run/executor.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
 import { full, openMatrixUnits } from "./driver.ts";

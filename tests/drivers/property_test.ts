@@ -19,7 +19,7 @@ import {
 } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convResult } from "../../src/run/conv_subject.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
+import { runPlan } from "../../src/run/executor.ts";
 import type { HostOperands } from "../../src/run/subject.ts";
 import { fillTensor } from "../../src/tensor/fill.ts";
 import { filterLayoutFor, type Layout, LAYOUTS, shapeInLayout } from "../../src/tensor/layout.ts";

@@ -6,7 +6,7 @@ import { planConv, tryPlanConv } from "../../src/algorithms/planner.ts";
 import { isRefusal } from "../../src/algorithms/refusal.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { convResult } from "../../src/run/conv_subject.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
+import { runPlan } from "../../src/run/executor.ts";
 import { H200 } from "../../src/algorithms/device/h200.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem } from "../../src/problem/conv_problem.ts";

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { convResult } from "../../src/run/conv_subject.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
+import { runPlan } from "../../src/run/executor.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";

@@ -14,7 +14,7 @@ import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { referenceConv, type ReferenceResult } from "../../src/reference/reference.ts";
 import { convSubject, referenceInputs } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
+import { runPlan } from "../../src/run/executor.ts";
 import type { FillKind } from "../../src/tensor/fill.ts";
 import { stridesInLayout } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { fastestOf, timeCandidates } from "./time_within.ts";
+import { fastestOf, timeCandidates } from "./time_plans.ts";
 import type { Timed } from "./timing.ts";
 
 /** A clock that only what runs moves on. */

@@ -6,7 +6,7 @@ import { planConv } from "../algorithms/planner.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
-import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
+import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_tables.ts";
 
 const REQUEST: PlanRequest = {
   problem: parseDescriptor("mb32ic128ih28oc128kh3ph1"),
