@@ -45,11 +45,14 @@ const ROUNDED_ORDERS: readonly Way[] = [...ORDERS.slice(0, 4), {
   name: "sums of 32",
   arithmetic: { chain: 32 },
 }];
-/** Matrix units, which cut sums off; those that add few products at once err most. */
-const UNITS: readonly Way[] = [4, 16].map((unit) => ({
-  name: `matrix units of ${unit}`,
-  arithmetic: { unit },
-}));
+/** Matrix units, which cut sums off; those that add few products at once err most, of products that cancel in the order that parts them. */
+const UNITS: readonly Way[] = [
+  ...[4, 16].map((unit) => ({ name: `matrix units of ${unit}`, arithmetic: { unit } })),
+  {
+    name: "matrix units of 4 of every second product, then of the others",
+    arithmetic: { unit: 4, lanes: 2 },
+  },
+];
 /** Sums in f16: of all products, or of some, which are added up in f32. */
 const HALF_ORDERS: readonly Way[] = [
   { name: "one sum in f16", arithmetic: { sums: "f16" } },

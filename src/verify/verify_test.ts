@@ -4,6 +4,7 @@ import { gemmProblem } from "../problem/gemm_problem.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
 import { fillOperands } from "../run/operands.ts";
+import { addUnit, exponentOf } from "../simulate/unit_sums.ts";
 import { makeOperands } from "./data.ts";
 import { verifySubject } from "./verify.ts";
 
@@ -72,4 +73,29 @@ Deno.test("sums in lanes, whose products cancel their neighbours, pass as f32", 
   result[7]! += 0.01;
   const wrong = await verifySubject(product, made, result, { arithmetic: "f32" });
   assert.equal(wrong.verdict, "fail");
+});
+
+Deno.test("matrix units that add every second product first pass as f16-f32 where products cancel", async () => {
+  const { m, n, k } = { m: 24, n: 24, k: 352 };
+  const product = gemmSubject(gemmProblem({ m, n, k }), { dtype: "f32" });
+  const made = makeOperands(product, { dtype: "f16", data: "cancelling", special: [], seed: 2 });
+  const [a, b] = [made.a!, made.b!];
+  const result = Float32Array.from({ length: m * n }, (_, at) => {
+    const factors = Array.from({ length: k }, (_, step) => {
+      const i = step < k / 2 ? 2 * step : 2 * step - k + 1;
+      return [a[Math.floor(at / n) * k + i]!, b[i * n + at % n]!] as const;
+    });
+    let sum = 0;
+    for (let first = 0; first < k; first += 4) {
+      const some = factors.slice(first, first + 4);
+      const largest = Math.max(...some.map(([x, y]) => exponentOf(x) + exponentOf(y)));
+      sum = addUnit(sum, Float64Array.from(some, ([x, y]) => x * y), 4, largest);
+    }
+    return sum;
+  });
+  const asked = { arithmetic: "f16-f32" };
+  const { verdict, message } = await verifySubject(product, made, result, asked);
+  assert.deepEqual([verdict, message], ["pass", undefined]);
+  result[7]! += 0.01;
+  assert.equal((await verifySubject(product, made, result, asked)).verdict, "fail");
 });
