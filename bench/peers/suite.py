@@ -61,6 +61,7 @@ class Product:
     k: int
     transpose: str = "nn"
     batch: int = 1
+    name: str = ""
 
     @property
     def flops(self):
@@ -68,7 +69,8 @@ class Product:
 
     @property
     def descriptor(self):
-        return f"{self.m} {self.n} {self.k} {' '.join(self.transpose)} x{self.batch}"
+        name = f' n"{self.name}"' if self.name else ""
+        return f"{self.m} {self.n} {self.k} {' '.join(self.transpose)} x{self.batch}{name}"
 
 
 def read_convs(path, match="", seen=()):
@@ -171,18 +173,18 @@ def _axis(i, k, o=None, s=1, p=None, d=0):
 
 
 def read_products(path, match=""):
-    """Products of a file: `m n k [ta tb] [xB]` a line."""
+    """Products of a file, `m n k [ta tb] [xB] [n"name"]` a line; convolutions that stand among them are left out."""
     found = []
     with open(path, encoding="utf-8-sig") as file:
         for number, line in enumerate(file, 1):
             text = line.split("#")[0].strip()
-            form = re.fullmatch(r"(\d+) +(\d+) +(\d+)(?: +([nt]) +([nt]))?(?: +x(\d+))?", text)
-            if form is None and text:
+            if not text[:1].isdigit():
+                continue
+            form = re.fullmatch(r'(\d+)\s+(\d+)\s+(\d+)(?:\s+([nt])\s+([nt]))?(?:\s+x(\d+))?(?:\s+n"([^"]*)")?', text)
+            if form is None:
                 raise SystemExit(f"Cannot read {path}:{number}: expected m n k [ta tb], found {text}")
-            if form:
-                m, n, k, ta, tb, batch = form.groups()
-                found.append(Product(int(m), int(n), int(k), (ta or "n") + (tb or "n"),
-                                     int(batch or 1)))
+            m, n, k, ta, tb, batch, name = form.groups()
+            found.append(Product(int(m), int(n), int(k), (ta or "n") + (tb or "n"), int(batch or 1), name or ""))
     return [product for product in found if re.search(match, product.descriptor)]
 
 

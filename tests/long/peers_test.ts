@@ -31,7 +31,7 @@ Deno.test("bench/peers reads suites as wgconv does, where there is Python", asyn
   const read = async (kind: string, path: string) => {
     const { code, stdout, stderr } = await run(python, [`${PEERS}/suite.py`, kind, path]);
     assert.equal(code, 0, stderr);
-    return stdout.trimEnd().split("\n").map((line) =>
+    return stdout.split("\n").filter(Boolean).map((line) =>
       JSON.parse(line) as { problem: string; flops: number }
     );
   };
@@ -49,7 +49,10 @@ Deno.test("bench/peers reads suites as wgconv does, where there is Python", asyn
       );
     } else {
       const found = await read("conv", path);
-      const wanted = readSuite(path, { onProduct: () => {} });
+      const products: string[] = [];
+      const wanted = readSuite(path, { onProduct: (one) => products.push(printGemm(one)) });
+      const others = await read("gemm", path);
+      assert.deepEqual(others.map(({ problem }) => printGemm(parseGemm(problem))), products);
       const said = found.map(({ problem }) => printDescriptor(parseDescriptor(problem)));
       assert.deepEqual(said, wanted.map(printDescriptor));
       assert.deepEqual(

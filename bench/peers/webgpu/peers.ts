@@ -42,6 +42,8 @@ const { values, positionals: [asked = "", ...suites] } = parseArgs({
     ...{ runs: text("15"), backend: text("wgpu") },
   },
 });
+/** Bytes of tensors whose calls are submitted before the queue is waited for. */
+const MOST_HELD = 2 ** 33;
 const made = { fill: "uniform11", seed: 1 } as const;
 // onnxruntime-node would send what runs to its maker.
 Deno.env.set("ORT_DISABLE_TELEMETRY", "1");
@@ -91,12 +93,12 @@ const subjects: Subject[] = values.op === "gemm"
   );
 
 /** Times a case by the protocol of `wgconv bench`; by the wall calls fill 100 ms. */
-async function timeOf(call: () => unknown) {
+async function timeOf(call: () => unknown, most: number) {
   const all: number[] = [];
   const run = async ({ samples = 1, repeats = 1 }) => {
     const samplesNs: number[] = [];
     while (samplesNs.length < samples) {
-      const took = await clock(peer, call, repeats);
+      const took = await clock(peer, call, repeats, most);
       samplesNs.push(Math.max(1, took.passes * tick / repeats));
       all.push(took.all * tick / repeats / 1e6);
     }
@@ -124,7 +126,11 @@ async function recordOf(subject: Subject) {
     // Of the orders that sums may be in the plainest allows most.
     const arithmetic = dtype === "f16" ? { sums: "f16" } as const : {};
     const checked = checkAgainst(await computeReference(asked), result, arithmetic);
-    const { time, said = "" } = await timeOf(prepared.call);
+    const bytes = [...subject.operands, subject.result].reduce(
+      (sum, { shape }) => sum + shape.reduce((a, b) => a * b, 4),
+      0,
+    );
+    const { time, said = "" } = await timeOf(prepared.call, Math.ceil(MOST_HELD / bytes));
     const message = [checked.message, said].filter(Boolean).join("; ");
     return caseRecord(setup, { ...checked, time, ...(message && { message }) });
   } catch (error) {
