@@ -190,28 +190,23 @@ export function productPass(product: ConvProduct, buffers: BufferList): Pass {
     ? ""
     : "i";
   const stored = { none: "1", rows: "r4", columns: "c4", pairs: "p4" }[store];
-  const kernel = mainLoopKernel(
-    product.name,
-    `${product.trait}_o${order}${stored}${
+  const kernel = mainLoopKernel(module, {
+    traits: product.name,
+    suffix: `${product.trait}_o${order}${stored}${
       streamed !== undefined ? "_streamk" : target.split === undefined ? "" : "_split"
     }${target.begin === undefined ? "" : "_chunk"}${epilogueTrait(epilogue)}${
       buffers.splitTrait(...Object.values(product.places), target.buffer)
     }`,
-    module,
     shape,
     policy,
-    product.a,
-    product.b,
+    loaders: [product.a, product.b],
     output,
-    {
-      accumulation: product.accumulate,
-      order: "serpentine",
-      chain: product.chain,
-      room: buffers.limits.maxComputeWorkgroupStorageSize,
-      ...(variant === undefined ? {} : { variant }),
-      ...(partials && { partials }),
-    },
-  );
+    workgroupBytes: buffers.limits.maxComputeWorkgroupStorageSize,
+    partials,
+    variant,
+    sums: { accumulation: product.accumulate, chain: product.chain },
+    threads: { order: "serpentine" },
+  });
   const multiplications = depthOfValue({ storage: product.a.access.value }) *
     mainLoopMultiplications(shape, policy, buffers.mode, variant);
   const places = {

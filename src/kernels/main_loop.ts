@@ -5,9 +5,9 @@ import {
   F16_CHAIN,
   fragments,
   innerProduct,
-  isWorthRotating,
+  isWorthPipelining,
+  type PipelineCut,
   type ProductOrder,
-  type Rotation,
   type SumName,
   threadProducts,
 } from "./loop/thread_products.ts";
@@ -60,7 +60,7 @@ export function isMatrixPolicy(policy: TilePolicy): policy is TilePolicy & Matri
 }
 
 /** What of the kernel depends on what multiplies: threads by themselves, or subgroups. */
-export interface LoopBody {
+interface LoopBody {
   /** Enters the name behind the tile. */
   readonly trait: string;
   /** Whose results the tile's are. */
@@ -76,20 +76,15 @@ export interface LoopBody {
  * Every thread multiplies a tile of its own.
  *
  * @param last Products of the last step where it is a text of its own.
- * @param rotation Where the loop ends, where it is rotated.
- * @param chain Products in f32 that one sum adds up before they move to a second one; all where absent.
+ * @param cut Where the back edge lies, where the loop is software-pipelined.
  */
-export function threadBody(
-  policy: TilePolicy,
-  a: TileLoader,
-  b: TileLoader,
+function threadBody(
+  { policy, loaders: [a, b], sums = {}, threads: { order = "rows" } = {} }: ProductKernel,
   last: number | undefined,
   variant: FullMainLoopVariant,
-  accumulation: Accumulation,
-  order: ProductOrder,
-  rotation: Rotation | undefined,
-  chain?: number,
+  cut: PipelineCut | undefined,
 ): LoopBody {
+  const { accumulation = "f32", threadChain: chain } = sums;
   const inner = innerProduct(accumulation);
   const sumIndex: SumName = (row, fragment) => `${row}_${fragment}`;
   const grid: ThreadGrid = {
@@ -119,7 +114,7 @@ export function threadBody(
       depth: policy.depth,
       unroll: variant.unroll,
       order,
-      rotation,
+      cut,
       last,
       inner,
       threadTile: policy,
@@ -146,10 +141,9 @@ export function threadBody(
 }
 
 /** Every subgroup multiplies on matrix units. */
-export function matrixBody(
+function matrixBody(
   policy: TilePolicy & MatrixTilePolicy,
-  a: TileLoader,
-  b: TileLoader,
+  [a, b]: ProductKernel["loaders"],
   last: number | undefined,
   { parts, rounds }: Pick<UnitSchedule, "parts" | "rounds">,
   variant: FullMainLoopVariant,
@@ -170,26 +164,42 @@ export function matrixBody(
   };
 }
 
-/** What a kernel may have beside its loaders and output. */
-export interface MainLoopOptions {
-  /** Optimisations that are not as tuned. */
-  readonly variant?: MainLoopVariant;
-  /** f32 where absent. */
+/** How the sums of a product are made; f32 in one chain where nothing is said. */
+export interface SumOptions {
   readonly accumulation?: Accumulation;
-  /** How threads go over products in f32 where the loop is not rotated; row by row where absent. */
-  readonly order?: ProductOrder;
-  /** Share of a step's rows that are multiplied before the end of a rotated loop; a little less than half where absent. */
-  readonly rotatedShare?: number | undefined;
-  /** How far matrix units add up at once; all where absent. */
+  /** How far matrix units add up at once. */
   readonly chain?: UnitChain | undefined;
-  /** Products that threads add up in f32 before their sums move to second ones; all where absent. */
+  /** Products that threads add up in f32 before their sums move to second ones. */
   readonly threadChain?: number | undefined;
-  /** A statement that returns where there is nothing to do for workgroup `id`. */
-  readonly skip?: string;
-  /** Bytes of workgroup memory within which sums of matrix units may be staged along results; they are not where absent. */
-  readonly room?: number;
-  /** Stream-K: where sums of split tiles go; those of whole ones go to the kernel's output. */
-  readonly partials?: OutputStore;
+}
+
+/** How threads go over a step's products, where no matrix units do. */
+export interface ThreadOptions {
+  /** Of a loop that is not software-pipelined; row by row where absent. */
+  readonly order?: ProductOrder;
+  /** Share of a step's rows before the back edge of one that is; a little less than half where absent. */
+  readonly pipelinedShare?: number | undefined;
+}
+
+/** A tiled product's kernel, the hierarchy of CUTLASS: tiles of workgroups, then of threads or subgroups. */
+export interface ProductKernel {
+  /** Canonical name up to the tile, e.g. `implicit_gemm_fwd_f32`. */
+  readonly traits: string;
+  /** And behind it. */
+  readonly suffix: string;
+  readonly shape: MainLoopShape;
+  /** As {@linkcode variantPolicy} has it. */
+  readonly policy: TilePolicy;
+  readonly loaders: readonly [TileLoader, TileLoader];
+  readonly output: OutputStore;
+  /** Bytes of workgroup memory within which sums of matrix units may be staged along results. */
+  readonly workgroupBytes: number;
+  /** Stream-K: where sums of split tiles go; those of whole ones go to `output`. */
+  readonly partials?: OutputStore | undefined;
+  /** Optimisations that are not as tuned. */
+  readonly variant?: MainLoopVariant | undefined;
+  readonly sums?: SumOptions;
+  readonly threads?: ThreadOptions;
 }
 
 /** What the main loop cuts by where `policy` is asked for: without a tile of results a thread 32 x 32 results, of which it has 1 x 4. */
@@ -286,38 +296,21 @@ export function mainLoopMultiplications(
     : results * ((steps - 1) * policy.depth + last);
 }
 
-/**
- * The hierarchical product of CUTLASS: workgroup tiles in workgroup memory, thread tiles in registers,
- * the next tile on its way while this one is multiplied. Everything a convolution algorithm adds is in
- * the two loaders and the output store.
- *
- * @param traits Canonical name up to the tile, e.g. `implicit_gemm_fwd_f32`.
- * @param cut As {@linkcode variantPolicy} has it.
- */
-export function mainLoopKernel(
-  traits: string,
-  suffix: string,
-  module: ModuleBuilder,
-  shape: MainLoopShape,
-  cut: TilePolicy,
-  a: TileLoader,
-  b: TileLoader,
-  output: OutputStore,
-  options: MainLoopOptions = {},
-): SizedKernel {
+/** The kernel of a tiled product. All that a convolution algorithm adds is in the two loaders and the output store. */
+export function mainLoopKernel(module: ModuleBuilder, product: ProductKernel): SizedKernel {
+  const { traits, suffix, shape, loaders: [a, b], output, workgroupBytes, partials } = product;
   const { mode } = module;
-  const variant = fullVariant(options.variant);
-  const staged = stagedAlong(cut, output.side);
-  const { room = 0 } = options;
-  const policy = mainLoopBytes(staged, a.access, b.access, variant) <= room ? staged : cut;
+  const variant = fullVariant(product.variant);
+  const staged = stagedAlong(product.policy, output.side);
+  const roomy = mainLoopBytes(staged, a.access, b.access, variant) <= workgroupBytes;
+  const policy = roomy ? staged : product.policy;
   const threads = policyThreads(policy);
   const steps = Math.ceil(shape.depth / policy.depth);
   const last = peeledDepth(shape, policy, mode, variant);
-  const { accumulation = "f32", order = "rows", chain, threadChain, skip, partials } = options;
   const { splits } = shape;
   const row = tapRingOf(b.access)?.row?.steps;
   const streamed = shape.split !== undefined;
-  const schedule = unitSchedule(policy, chain, { steps, splits, streamed, row });
+  const schedule = unitSchedule(policy, product.sums?.chain, { steps, splits, streamed, row });
   const { parts, longest } = schedule;
   const rounds = mode === "constant" && !shape.uneven && last === undefined
     ? schedule.rounds
@@ -329,16 +322,15 @@ export function mainLoopKernel(
     throw new Error(`Cannot go over rows of ${row} steps by ${rounds ?? "single steps"}`);
   }
   const body = isMatrixPolicy(policy)
-    ? matrixBody(policy, a, b, last, { parts, rounds }, variant)
-    : threadBody(policy, a, b, last, variant, accumulation, order, rotation(), threadChain);
+    ? matrixBody(policy, product.loaders, last, { parts, rounds }, variant)
+    : threadBody({ ...product, policy }, last, variant, pipelineCut());
   const name = `${traits}_${policyTile(policy)}${body.trait}_${suffix}${
-    variantTrait(options.variant)
+    variantTrait(product.variant)
   }`;
   const count = mainLoopWorkgroups(shape, policy);
   const workgroups = module.size("workgroups", count);
   const shared = shape.splits === 1 ? undefined : rounds;
-  const place = workgroupText(module, shape, policy, variant.raster, shared);
-  const workgroup = [place, ...(skip === undefined ? [] : [skip])].join("\n");
+  const workgroup = workgroupText(module, shape, policy, variant.raster, shared);
   const loaders = [
     dealtLoader(a, "a", body.tiles[0], policy.rows, policy.depth, threads),
     dealtLoader(b, "b", body.tiles[1], policy.columns, policy.depth, threads),
@@ -369,7 +361,7 @@ export function mainLoopKernel(
     workgroups: count,
     threads,
     bytes: mainLoopBytes(policy, a.access, b.access, variant, parts && rounds === undefined),
-    iterations: loopIterations(longest, stepIterations(policy, options.variant)) +
+    iterations: loopIterations(longest, stepIterations(policy, product.variant)) +
       output.iterations * policy.threadRows * policy.threadColumns,
     features: [
       ...(feature ? [feature] : []),
@@ -386,13 +378,13 @@ export function mainLoopKernel(
     return whole ? { form: "counted", steps: `${parts.steps}u` } : { form: "range" };
   }
 
-  /** Where the loop ends, where it may be rotated. */
-  function rotation(): Rotation | undefined {
+  /** Where the back edge lies, where the loop may be software-pipelined. */
+  function pipelineCut(): PipelineCut | undefined {
     const { rotatedLoop, prefetch, doubleBuffer } = variant;
-    const { rotatedShare = 7 / 16 } = options;
+    const { pipelinedShare = 7 / 16 } = product.threads ?? {};
     const pressed = [a, b].some(({ highRegisterPressure }) => highRegisterPressure);
-    return rotatedLoop && prefetch && !doubleBuffer && !pressed && isWorthRotating(mode, longest)
-      ? { rows: Math.floor(rotatedShare * policy.depth), early: false }
+    return rotatedLoop && prefetch && !doubleBuffer && !pressed && isWorthPipelining(mode, longest)
+      ? { rows: Math.floor(pipelinedShare * policy.depth), early: false }
       : undefined;
   }
 }

@@ -18,6 +18,8 @@ export interface MainLoopShape {
   readonly split?: TileRange;
   /** Where some rows are less deep than `depth`: of which all tiles are where absent. */
   readonly uneven?: UnevenRows;
+  /** A statement that returns where there is nothing to do for workgroup `id`. */
+  readonly skip?: string;
 }
 
 /** Rows whose depth is their class's: a row tile is of one class. */
@@ -129,6 +131,7 @@ export function workgroupText(
     `  let first_column = column_tile * ${policy.columns}u;`,
     ...(uneven === undefined ? [] : [uneven.text, `  let all_steps = ${uneven.steps};`]),
     ...splitStepsText(module, shape, policy, rounds),
+    ...(shape.skip === undefined ? [] : [shape.skip]),
   ].join("\n");
 }
 

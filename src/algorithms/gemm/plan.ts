@@ -69,7 +69,7 @@ const THREADS_NOTE = "sums in f16 are made by threads: on matrix units they are 
  * Share of a step's rows before the end of a rotated loop of split depths: 1.02 times as fast as a little less than half in 14 products,
  * 0.995 in gradients of filters, on an H100.
  */
-const SPLIT_ROTATED = 11 / 16;
+const SPLIT_PIPELINED = 11 / 16;
 
 /**
  * {@linkcode tryPlanGemm} where a refusal is an error.
@@ -254,24 +254,19 @@ function planMath(asked: GemmRequest): Planned<Plan> {
       tail !== undefined ? "_streamk" : whole ? "" : splits === 1 ? "_scaled" : "_split"
     }${epilogueTrait(epilogueSteps)}${buffers.splitTrait(a.buffer, b.buffer, target)}`;
     const loop = tail === undefined ? shape : { ...shape, split: tail.range };
-    const kernel = mainLoopKernel(
-      `gemm_${elementsTrait(types)}${split === undefined ? "" : "_f16x3"}`,
+    const kernel = mainLoopKernel(module, {
+      traits: `gemm_${elementsTrait(types)}${split === undefined ? "" : "_f16x3"}`,
       suffix,
-      module,
-      loop,
+      shape: loop,
       policy,
-      aLoader,
-      bLoader,
-      mappedOutput(out, map, epilogueSteps),
-      {
-        variant,
-        accumulation: types.accumulate,
-        chain,
-        room: limits.maxComputeWorkgroupStorageSize,
-        rotatedShare: splits > 1 && tail === undefined ? SPLIT_ROTATED : undefined,
-        ...(inTiles && { partials: inTiles }),
-      },
-    );
+      loaders: [aLoader, bLoader],
+      output: mappedOutput(out, map, epilogueSteps),
+      workgroupBytes: limits.maxComputeWorkgroupStorageSize,
+      partials: inTiles,
+      variant,
+      sums: { accumulation: types.accumulate, chain },
+      threads: { pipelinedShare: splits > 1 && tail === undefined ? SPLIT_PIPELINED : undefined },
+    });
     const multiplications = packed * mainLoopMultiplications(loop, policy, mode, variant);
     const operands = { a: a.buffer, b: b.buffer };
     const places = { ...place, ...operands, result: target, partials };

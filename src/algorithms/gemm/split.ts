@@ -172,20 +172,16 @@ function restPass(
   const suffix = `${transpose}_a${shapes.a.vector}b${shapes.b.vector}_o${width}_flagged${
     k > SPLIT_ROUNDING.chain ? "_chains" : ""
   }${epilogueTrait(steps)}${buffers.splitTrait(place.a, place.b, result)}`;
-  const kernel = mainLoopKernel(
-    "gemm_f32",
+  const kernel = mainLoopKernel(module, {
+    traits: "gemm_f32",
     suffix,
-    module,
-    shape,
+    shape: { ...shape, skip: `  if (${flag.load("id")} == 0u) { return; }` },
     policy,
-    a,
-    b,
-    mappedOutput(out, map, steps),
-    {
-      skip: `  if (${flag.load("id")} == 0u) { return; }`,
-      threadChain: k > SPLIT_ROUNDING.chain ? SPLIT_ROUNDING.chain : undefined,
-    },
-  );
+    loaders: [a, b],
+    output: mappedOutput(out, map, steps),
+    workgroupBytes: buffers.limits.maxComputeWorkgroupStorageSize,
+    sums: { threadChain: k > SPLIT_ROUNDING.chain ? SPLIT_ROUNDING.chain : undefined },
+  });
   const places = { ...place, result, flags };
   return pass(kernel, buffers, places);
 }

@@ -1,7 +1,7 @@
 import { elementsTrait, sumOf } from "../../elements/elements.ts";
 import { activationStep, biasStep, epilogueTrait } from "../../kernels/epilogue.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
-import type { Rotation } from "../../kernels/loop/thread_products.ts";
+import type { PipelineCut } from "../../kernels/loop/thread_products.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { type ModuleBuilder, moduleBuilder, type SizeMode, WHOLE } from "../../kernels/module.ts";
 import {
@@ -57,11 +57,11 @@ import {
 const FEW_THREADS = 128;
 
 /**
- * Where rotated loops of channels innermost end: of 16 slices along two axes, and of 6 along one whose sums are of a whole depth.
+ * Where software-pipelined loops of channels innermost have their back edge: of 16 slices along two axes, and of 6 along one whose sums are of a whole depth.
  * Other slices and layouts lose up to 30 % on an H200.
  */
-const TWO_AXES: Rotation = { rows: 4, early: false };
-const ONE_AXIS: Rotation = { rows: 4, early: true };
+const TWO_AXES: PipelineCut = { rows: 4, early: false };
+const ONE_AXIS: PipelineCut = { rows: 4, early: true };
 
 /** Plans fused Winograd along the last one (`winograd1d`) or two (`winograd2d`) axes, forward or backward-data. */
 function planFused(
@@ -190,7 +190,7 @@ function runPasses(
     ...operands,
     outputLayout,
     rotatedLoop,
-    rotation: layout !== "nhwc"
+    pipelineCut: layout !== "nhwc"
       ? undefined
       : axes === 2 && slices === 16
       ? TWO_AXES

@@ -212,21 +212,20 @@ function productPass(
     }`,
     vector: "columns",
   }, steps);
-  const kernel = mainLoopKernel(
-    `winograd2d_nonfused_${problem.op.replace("-", "_")}_f32_${
+  const kernel = mainLoopKernel(module, {
+    traits: `winograd2d_nonfused_${problem.op.replace("-", "_")}_f32_${
       halves ? "f16x3_" : ""
     }${tile.trait}`,
-    `${request.layout}_${a.access.along}_${b.access.along}${splits > 1 ? "_split" : ""}${
+    suffix: `${request.layout}_${a.access.along}_${b.access.along}${splits > 1 ? "_split" : ""}${
       epilogueTrait(steps)
     }${buffers.splitTrait(first, second, target)}`,
-    module,
     shape,
     policy,
-    a,
-    b,
+    loaders: [a, b],
     output,
-    halves ? { chain: splitUnit(request)?.chain, room: limits.maxComputeWorkgroupStorageSize } : {},
-  );
+    workgroupBytes: limits.maxComputeWorkgroupStorageSize,
+    sums: { chain: halves ? splitUnit(request)?.chain : undefined },
+  });
   const places = { a: first, b: second, previous, result: target };
   const share = directFlops(problem) / 2 / Math.max(1, problem.batch);
   return pass(kernel, buffers, places, share * layout.images);

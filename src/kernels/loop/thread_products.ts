@@ -217,11 +217,11 @@ export type AccumulationPolicy =
   | { readonly into: "registers"; readonly every: number }
   | { readonly into: "store"; /** WGSL. */ readonly every: string };
 
-/** Where a rotated loop ends. */
-export interface Rotation {
-  /** Rows of a step that are multiplied before the loop's end. */
+/** Where a software-pipelined loop has its back edge. */
+export interface PipelineCut {
+  /** Rows of a step that are multiplied before it. */
   readonly rows: number;
-  /** Whether the next tile is fetched before those rows, and not behind the loop's end. */
+  /** Whether the next tile is fetched before those rows, and not behind the back edge. */
   readonly early: boolean;
 }
 
@@ -232,14 +232,14 @@ export interface ThreadProducts {
   readonly depth: number;
   /** The depth of a tile is text, not a loop. */
   readonly unroll: boolean;
-  /** Row by row where absent; by columns where the loop is rotated. */
+  /** Row by row where absent; by columns where the loop is software-pipelined. */
   readonly order?: ProductOrder;
   /**
-   * How the loop ends within a step's products, where it has one tile of each operand, filled from registers; with a step where
-   * absent. It does also where rows are no texts, sums are not of f32 or move to others, or the last step has a text
+   * Where the back edge lies within a step's products, of loops with one tile of each operand, filled from registers; at a step's end
+   * where absent. It lies there also where rows are no texts, sums are not of f32 or move to others, or the last step has a text
    * of its own; and where sums are stored in parts, unless it fetches early.
    */
-  readonly rotation?: Rotation | undefined;
+  readonly cut?: PipelineCut | undefined;
   /** Products of the last step, where it is a text of its own. */
   readonly last?: number | undefined;
   readonly inner: InnerProduct;
@@ -249,15 +249,14 @@ export interface ThreadProducts {
   readonly sumIndex: SumName;
 }
 
-/** Steps from which on a loop may be rotated. */
-const ROTATED_STEPS = 8;
+/** Steps from which on a loop may be software-pipelined. */
+const PIPELINED_STEPS = 8;
 
 /**
- * Whether a loop of so many steps is worth rotating: its end then lies within the products of a step, of which NVIDIA's compiler
- * makes fewer instructions (1.02 to 1.18 times as fast on an H200), and its text has a step's products twice.
+ * Whether a loop of so many steps is worth software pipelining: NVIDIA's compiler then makes fewer instructions (1.02 to 1.18 times as fast on an H200), and its text has a step's products twice.
  */
-export function isWorthRotating(mode: SizeMode, steps: number): boolean {
-  return mode === "constant" && steps >= ROTATED_STEPS;
+export function isWorthPipelining(mode: SizeMode, steps: number): boolean {
+  return mode === "constant" && steps >= PIPELINED_STEPS;
 }
 
 /** The text of a thread's products of a step. */
@@ -267,7 +266,7 @@ export function threadProducts(
     depth,
     unroll,
     order = "rows",
-    rotation,
+    cut,
     last,
     inner,
     threadTile,
@@ -280,9 +279,9 @@ export function threadProducts(
   const allTiles = { ...threadTile, threadRows: tiles.length * threadRows };
   const sums = threadSums(allTiles, inner.sum, every, sumIndex);
   const still = inner.sum === "f32" &&
-    (accumulate.into === "registers" ? every === 0 : rotation?.early === true);
-  const rotates = rotation !== undefined && rotation.rows > 0 && rotation.rows < depth && unroll &&
-    still && last === undefined;
+    (accumulate.into === "registers" ? every === 0 : cut?.early === true);
+  const pipelined = cut !== undefined && cut.rows > 0 && cut.rows < depth && unroll && still &&
+    last === undefined;
   const text = (pair: number, k: string) => {
     const loads = rowFragments(inner, threadTile, k, ...tiles[pair]!)
       .map(({ name, value }) => `let ${name} = ${value};`);
@@ -290,7 +289,7 @@ export function threadProducts(
       inner,
       threadTile,
       (row, fragment) => sums.inner(pair * threadRows + row, fragment),
-      rotates ? "columns" : order,
+      pipelined ? "columns" : order,
     );
     return [...loads, ...products].map((line) => `      ${line}`).join("\n");
   };
@@ -304,11 +303,11 @@ export function threadProducts(
     declarations: tiles.flatMap((pair) => pair.map(({ declaration }) => declaration)),
     sums: sums.declare,
     multiply: all === undefined ? looped() : all.join("\n"),
-    ...(all && rotates && {
+    ...(all && pipelined && {
       softwarePipelined: {
-        before: all.slice(0, rotation.rows).join("\n"),
-        after: all.slice(rotation.rows).join("\n"),
-        early: rotation.early,
+        before: all.slice(0, cut.rows).join("\n"),
+        after: all.slice(cut.rows).join("\n"),
+        early: cut.early,
       },
     }),
     multiplyLast: last === undefined ? "" : rowsOf(last).join("\n"),

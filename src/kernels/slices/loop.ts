@@ -2,8 +2,8 @@ import { lines, range } from "../lists.ts";
 import { eitherOutput, mainloopText, type OperandLoader } from "../loop/mainloop.ts";
 import {
   innerProduct,
-  isWorthRotating,
-  type Rotation,
+  isWorthPipelining,
+  type PipelineCut,
   type SumName,
   threadProducts,
 } from "../loop/thread_products.ts";
@@ -53,10 +53,10 @@ export interface SliceLoopShape extends SliceSums {
   readonly sameSteps?: boolean;
   /** Statements that declare what the loaders and the store derive from `batch`. */
   readonly batchText: string;
-  /** The loop is rotated, where that pays. */
+  /** The loop is software-pipelined, where that pays. */
   readonly rotatedLoop: boolean;
-  /** Where it ends then; none is rotated where absent. */
-  readonly rotation?: Rotation | undefined;
+  /** Where its back edge lies then; at a step's end where absent. */
+  readonly pipelineCut?: PipelineCut | undefined;
   /** Keeps the number of batches out of the text, so that problems cut into more or fewer share a kernel. */
   readonly anyBatches?: boolean;
 }
@@ -116,7 +116,7 @@ export function sliceLoopKernel(
   const perSlice = sliceThreads(policy);
   const threads = workgroupThreads(policy, shape.slices);
   const { partial = 0, outputLayout = TUNED_VARIANT.outputLayout } = shape;
-  const { rotatedLoop, rotation } = shape;
+  const { rotatedLoop, pipelineCut } = shape;
   const name = `${traits}_${slicePolicyName(policy)}${partial === 0 ? "" : "_partial"}${
     variantTrait({ outputLayout, rotatedLoop })
   }_${suffix}`;
@@ -136,8 +136,8 @@ export function sliceLoopKernel(
     fragment: (depth: string, index: number) =>
       `${tile.slice(slice)}${tile.row(depth)}${tile.fragment(side, index, Number(depth))}`,
   });
-  const rotates = rotatedLoop && !policy.allSlices &&
-    isWorthRotating(module.mode, shape.steps);
+  const pipelines = rotatedLoop && !policy.allSlices &&
+    isWorthPipelining(module.mode, shape.steps);
   const slices = policy.allSlices ? range(shape.slices).map((slice) => `${slice}`) : ["slice"];
   const wgsl = mainloopText({
     name,
@@ -164,7 +164,7 @@ export function sliceLoopKernel(
       tiles: slices.map((slice) => [tileOf("a", slice), tileOf("b", slice)]),
       depth: policy.depth,
       unroll: true,
-      rotation: rotates ? rotation : undefined,
+      cut: pipelines ? pipelineCut : undefined,
       // Where sums are stored in parts rows are up to 3 % faster on an H200.
       order: partial === 0 ? "serpentine" : "rows",
       // A thread's own sums leave the tile alone: nobody waits behind the last step. A text for it, by how many there are, has a name where sizes are constant.

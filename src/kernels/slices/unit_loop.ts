@@ -141,7 +141,7 @@ export function unitSliceBytes(policy: UnitSlicePolicy): number {
 /** What of a sliced product is shared by threads that multiply themselves and by matrix units. */
 export type UnitSliceShape = Omit<
   SliceLoopShape,
-  "across" | "scalar" | "outputLayout" | "rotatedLoop" | "rotation"
+  "across" | "scalar" | "outputLayout" | "rotatedLoop" | "pipelineCut"
 >;
 
 /** How a loop is written whose text holds so many steps. Those beyond the end add nothing: all that their patches hold lies outside. */
