@@ -29,7 +29,7 @@ export {
   type Workspace,
 } from "./src/layers/mod.ts";
 
-export { parseNpy } from "./src/npy/parse.ts";
+export { parseNpy } from "./src/npy/source.ts";
 export { type DType } from "./src/tensor/dtype.ts";
 export { fillTensor } from "./src/tensor/fill.ts";
 export {

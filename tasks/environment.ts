@@ -1,7 +1,7 @@
 /** The environment of tests, and of the programs that tasks and tests start. */
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { deviceVariables } from "../src/gpu/environment.ts";
+import { deviceVariables } from "../src/gpu/load_provider.ts";
 
 /** In place of the user's, whose calibrations and tunings would choose otherwise than tests expect; drivers fill it. */
 const CACHE = join(tmpdir(), `wgconv-test-cache-${Deno.uid() ?? "user"}`);

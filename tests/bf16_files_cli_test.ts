@@ -2,7 +2,7 @@
 import assert from "#assert";
 import { join } from "node:path";
 import { readNpy, writeNpy } from "../src/npy/mod.ts";
-import { toBf16 } from "../src/tensor/bf16.ts";
+import { toBf16 } from "../src/tensor/convert.ts";
 import { fillForBf16 } from "../src/tensor/fill.ts";
 import { tensor } from "../src/tensor/tensor.ts";
 import { wgconvHere } from "./support/in_process.ts";

@@ -1,7 +1,7 @@
 /** `wgconv verify` on files. */
 import assert from "#assert";
 import { readNpy, writeNpy, writeNpz } from "../src/npy/mod.ts";
-import { bf16round, tf32round } from "../src/tensor/rounding.ts";
+import { bf16round, tf32round } from "../src/tensor/convert.ts";
 import { fillTensor } from "../src/tensor/fill.ts";
 import { permute } from "../src/tensor/layout.ts";
 import { type Tensor, tensor } from "../src/tensor/tensor.ts";

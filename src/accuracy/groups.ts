@@ -1,4 +1,4 @@
-import { type ResultTiles, tileNumbers } from "../problem/result_tiles.ts";
+import { type ResultTiles, tileNumbers } from "../problem/plan_arithmetic.ts";
 
 /** How the outputs of a result are grouped: a fault shows in a channel, an image, or a tile of the kernel's product. */
 export interface Grouping extends ResultTiles {

@@ -8,7 +8,7 @@ export {
   type Outlier,
   type WorstElement,
 } from "./measure.ts";
-export type { ResultTiles } from "../problem/result_tiles.ts";
+export type { ResultTiles } from "../problem/plan_arithmetic.ts";
 export {
   type ErrorStatistics,
   type Floors,

@@ -1,6 +1,6 @@
 import { ERROR_CEILING } from "../problem/error_bound.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { bf16round } from "../tensor/rounding.ts";
+import { bf16round } from "../tensor/convert.ts";
 
 /** In what results are summed and stored: what an error is measured by. */
 export interface Precision {

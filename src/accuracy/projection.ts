@@ -2,7 +2,7 @@ import type { Projection } from "../reference/projection.ts";
 import type { ChannelSums } from "../reference/project_channels.ts";
 import type { ErrorStatistics, Floors } from "./yardstick.ts";
 import type { Precision } from "./precision.ts";
-import { type ResultTiles, tileNumbers } from "../problem/result_tiles.ts";
+import { type ResultTiles, tileNumbers } from "../problem/plan_arithmetic.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
 
 /** Rounding errors of one healthy output: their variance is the sum of these parts, squared. */

@@ -1,7 +1,7 @@
 import assert from "#assert";
 import type { ChannelSums } from "../reference/project_channels.ts";
 import type { Projection } from "../reference/projection.ts";
-import type { ResultTiles } from "../problem/result_tiles.ts";
+import type { ResultTiles } from "../problem/plan_arithmetic.ts";
 import { fillTensor } from "../tensor/fill.ts";
 import { judgeProjection, measureProjection } from "./projection.ts";
 

@@ -4,7 +4,7 @@ import { isMatrixPolicyName } from "../kernels/matrix_policies.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
 import { MOST_SPLIT_DEPTH } from "../kernels/split_rescale.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { splitDrift } from "../problem/split_drift.ts";
+import { splitDrift } from "../problem/split_rounding.ts";
 import { type Cut, cutArithmetic } from "./cut.ts";
 import { deviceOf } from "./device/h200.ts";
 import { refuseBindings } from "./passes.ts";

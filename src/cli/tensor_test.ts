@@ -4,7 +4,7 @@ import { decode } from "fast-png";
 import { ROOT, wgconv } from "../../tests/cli.ts";
 import { wgconvHere } from "../../tests/support/in_process.ts";
 import { zipSync } from "../deps/fflate.ts";
-import { npyBytes } from "../npy/npy_bytes.ts";
+import { npyBytes } from "../npy/header.ts";
 import { readNpy, writeNpy } from "../npy/mod.ts";
 import { fillTensor } from "../tensor/fill.ts";
 import { type Tensor, tensor } from "../tensor/tensor.ts";

@@ -15,10 +15,14 @@ import {
 } from "../winograd/counts.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
 import { type Matrix, type Rational, toNumbers } from "../winograd/matrix.ts";
-import type { WgslFloat } from "../winograd/program.ts";
-import { type Scaling, SCALINGS } from "../winograd/scaling.ts";
+import type { WgslFloat } from "../winograd/simplify.ts";
+import {
+  type Scaling,
+  SCALINGS,
+  type WinogradTransform,
+  winogradTransform,
+} from "../winograd/transform.ts";
 import { formatTile, parseTile, type WinogradTile } from "../winograd/tile.ts";
-import { type WinogradTransform, winogradTransform } from "../winograd/transform.ts";
 import { printer } from "./output.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { givenOptions, oneOf, refuseOptions, refuseTogether, wholeNumber } from "./values.ts";

@@ -1,10 +1,9 @@
-import type { Work } from "./work.ts";
+import { timeByWall, type Work } from "./wall_clock.ts";
 import { nsPerTick } from "./calibrate.ts";
 import type { GpuDevice } from "./device.ts";
 import type { BoundPlan } from "./prepare.ts";
 import { schedule, type TimedPass } from "./schedule.ts";
 import { PassTimer, TIMED_PASSES } from "./timer.ts";
-import { timeByWall } from "./wall_clock.ts";
 
 export {
   type BoundPlan,

@@ -1,7 +1,7 @@
 import { UnsupportedError } from "../errors.ts";
 import { isSoftwareName } from "./adapter.ts";
 import { vulkanDrivers } from "./drivers.ts";
-import { prepareEnvironment } from "./environment.ts";
+import { prepareEnvironment } from "./load_provider.ts";
 import type { Backend } from "./provider.ts";
 
 /** An adapter that a backend can be told to take. Its place in the list is its index. */

@@ -1,5 +1,32 @@
-import { prepareEnvironment } from "./environment.ts";
 import type { Backend, GpuProvider } from "./provider.ts";
+
+/**
+ * Variables that a WebGPU implementation reads before it is first asked for an adapter, with their values on Linux where
+ * the user has set none.
+ *
+ * An OpenGL fallback calls itself by the same name as the Vulkan driver, so a machine without
+ * Vulkan would be measured through OpenGL unseen: Vulkan or nothing. And Mesa complains on stderr where
+ * `XDG_RUNTIME_DIR` is missing, as it is in containers.
+ */
+export const DEVICE_VARIABLES = { DENO_WEBGPU_BACKEND: "vulkan", XDG_RUNTIME_DIR: "/tmp" };
+
+/** Those of {@linkcode DEVICE_VARIABLES} that are to be set. */
+export function deviceVariables(): Record<string, string> {
+  if (Deno.build.os !== "linux") return {};
+  const unset = Object.entries(DEVICE_VARIABLES).filter(([variable]) => isUnset(variable));
+  return Object.fromEntries(unset);
+}
+
+/** Sets them in this process. */
+export function prepareEnvironment(): void {
+  for (const [variable, value] of Object.entries(deviceVariables())) Deno.env.set(variable, value);
+}
+
+/** Whether this process may set a variable, and nobody has. */
+function isUnset(variable: string): boolean {
+  const permission = Deno.permissions.querySync({ name: "env", variable });
+  return permission.state === "granted" && !Deno.env.has(variable);
+}
 
 export interface ProviderOptions {
   /** Flags for Dawn, e.g. `backend=null` or `enable-dawn-features=disable_robustness`. */

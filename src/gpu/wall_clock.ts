@@ -1,5 +1,14 @@
 import type { GpuDevice } from "./device.ts";
-import type { Work } from "./work.ts";
+
+/** What is to be run and timed. */
+export interface Work {
+  /** Encodes runs `from` to `from + runs`. */
+  readonly encode: (pass: GPUComputePassEncoder, from: number, runs: number) => void;
+  readonly samples: number;
+  readonly repeats: number;
+  readonly warmup: number;
+  readonly estimateNs?: number | undefined;
+}
 
 /** A sample must last this long, so that the wait's own time is small beside it. */
 const SAMPLE_MS = 50;

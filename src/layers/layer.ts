@@ -5,7 +5,7 @@ import { type BoundPlan, encodeSteps } from "../gpu/execute.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import { compilePlan } from "../gpu/prepare.ts";
 import { describeSpec, expectBuffer, GpuTensor, specBytes, type TensorSpec } from "./gpu_tensor.ts";
-import { idOf } from "./object_id.ts";
+import { idOf } from "./plan_cache.ts";
 import { type Workspace, WorkspaceBuffers } from "./workspace.ts";
 
 /** What a layer reads and writes, by name. */

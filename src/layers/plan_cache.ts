@@ -4,7 +4,17 @@ import { algorithmNames } from "../algorithms/registry.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import { gpuPlanning } from "../run/executor.ts";
 import type { Planning } from "../run/subject.ts";
-import { idOf } from "./object_id.ts";
+
+const ids = new WeakMap<object, number>();
+let nextId = 1;
+
+/** A number of an object, for keys; 0 of none. */
+export function idOf(object: object | undefined): number {
+  if (object === undefined) return 0;
+  let id = ids.get(object);
+  if (id === undefined) ids.set(object, id = nextId++);
+  return id;
+}
 
 /** Plans kept for layers to come, as many as pipelines are. */
 const MOST_PLANS = 256;

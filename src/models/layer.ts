@@ -4,7 +4,7 @@ import { type GemmProblem, gemmProblem, type Transpose } from "../problem/gemm_p
 import { printGemm } from "../problem/gemm_suite.ts";
 
 /** Element types that layers run in. */
-export type LayerDType = "f32" | "f16" | "i8";
+type LayerDType = "f32" | "f16" | "i8";
 
 /** A convolution or a product of a network. */
 export interface Layer {

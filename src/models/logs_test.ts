@@ -3,8 +3,7 @@ import { isInputError } from "../errors.ts";
 import { MIOPEN_LOG, ONEDNN_LOG } from "../../tests/support/layer_logs.ts";
 import { mutated } from "../../tests/support/mutations.ts";
 import { type Layer, layerSizes, type ModelLayers } from "./layer.ts";
-import { miopenLayers } from "./miopen_log.ts";
-import { onednnLayers } from "./onednn_log.ts";
+import { miopenLayers, onednnLayers } from "./logs.ts";
 import { suiteText } from "./suite_text.ts";
 
 const lines = ({ layers }: ModelLayers) =>

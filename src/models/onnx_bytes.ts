@@ -12,7 +12,7 @@ export interface ByteLayer extends Required<IntegerOperands> {
 }
 
 /** A layer of bytes with its tensors. */
-export interface ByteParts {
+interface ByteParts {
   readonly bytes: ByteLayer;
   readonly tensors: Readonly<Record<string, Tensor>>;
 }

@@ -23,7 +23,7 @@ export type ConditionsOf = (
 ) => Promise<ReadonlyMap<string, boolean>>;
 
 /** A model whose main graph has the layers of branches and loops. */
-export interface ExpandedModel {
+interface ExpandedModel {
   readonly model: Uint8Array;
   /** What was chosen, in words. */
   readonly notes: readonly string[];

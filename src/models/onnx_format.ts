@@ -2,7 +2,7 @@
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 
 /** A field of a message as it lies in the file. */
-export interface Field {
+interface Field {
   readonly no: number;
   /** With its tag. */
   readonly raw: Uint8Array;
@@ -13,7 +13,7 @@ export interface Field {
 }
 
 /** An attribute of a node. */
-export interface Attribute {
+interface Attribute {
   readonly int?: number;
   readonly float?: number;
   readonly ints: readonly number[];

@@ -8,14 +8,14 @@ import { einsumProblem } from "./onnx_einsum.ts";
 import type { OnnxNode } from "./onnx_format.ts";
 
 /** Where a node's two operands and its bias stand among its inputs. */
-export interface OperandPlaces {
+interface OperandPlaces {
   readonly operands: readonly [number, number];
   readonly bias?: number;
   readonly make: (node: OnnxNode, shapes: OperandShapes) => Pick<Layer, "problem" | "ops">;
 }
 
 /** Sizes of the two operands. */
-export type OperandShapes = readonly [readonly number[], readonly number[]];
+type OperandShapes = readonly [readonly number[], readonly number[]];
 
 /** The operators that are layers. */
 export const LAYER_OPS: Readonly<Record<string, OperandPlaces>> = {

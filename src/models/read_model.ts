@@ -2,8 +2,7 @@ import { basename } from "node:path";
 import { InputTypeError } from "../errors.ts";
 import { readText } from "../read_text.ts";
 import { type ModelLayers, type ModelOptions, withGradients } from "./layer.ts";
-import { isMiopenLog, miopenLayers } from "./miopen_log.ts";
-import { isOnednnLog, onednnLayers } from "./onednn_log.ts";
+import { isMiopenLog, isOnednnLog, miopenLayers, onednnLayers } from "./logs.ts";
 
 /**
  * Reads the layers of a model or a log.

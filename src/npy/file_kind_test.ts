@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { fileKind } from "./file_kind.ts";
+import { fileKind } from "./header.ts";
 
 Deno.test("fileKind() tells files that are taken for tensors by their first bytes", () => {
   const kinds: readonly (readonly [start: string, kind: RegExp])[] = [

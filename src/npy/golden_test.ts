@@ -2,7 +2,7 @@ import assert from "#assert";
 import { unzipSync } from "../deps/fflate.ts";
 import { memoryBytes } from "./bytes.ts";
 import { npySource } from "./source.ts";
-import { npyBytes } from "./npy_bytes.ts";
+import { npyBytes } from "./header.ts";
 
 interface Expected {
   readonly shape: number[];

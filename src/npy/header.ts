@@ -1,10 +1,95 @@
 import { InputRangeError, InputSyntaxError, InputTypeError } from "../errors.ts";
+import { toBf16 } from "../tensor/convert.ts";
 import { dtypeBytes, type FileDType } from "../tensor/dtype.ts";
-import { elementCount } from "../tensor/tensor.ts";
+import { elementCount, type Tensor } from "../tensor/tensor.ts";
 import type { ByteSource } from "./bytes.ts";
-import { DTYPE_NAMES, npyDescr, unsupportedDType } from "./dtype_names.ts";
-import { fileKind } from "./file_kind.ts";
 import { type Literal, parseLiteral } from "./python_literal.ts";
+
+const KIND_BYTES = 512;
+
+const PICTURE = "save its pixels by np.save(name, np.asarray(picture))";
+const PICKLE = "load it in Python and np.save its arrays, or safetensors.torch.save_file them";
+
+/** First bytes of files that are taken for tensors, what such a file is, and what to do with it. */
+const KINDS: readonly (readonly [start: RegExp, kind: string, next: string])[] = [
+  [/^\x89PNG\r\n/, "a PNG picture", PICTURE],
+  [/^\xff\xd8\xff/, "a JPEG picture", PICTURE],
+  [/^GIF8[79]a/, "a GIF picture", PICTURE],
+  [/^BM.{4}\0{4}/s, "a BMP picture", PICTURE],
+  [/^(II\*\0|MM\0\*)/, "a TIFF picture", PICTURE],
+  [/^RIFF.{4}WEBP/s, "a WebP picture", PICTURE],
+  [/^\x89HDF\r\n/, "an HDF5 file", "np.save its data sets, as h5py reads them"],
+  [/^MATLAB \d/, "a MATLAB file", "np.save its arrays, as scipy.io.loadmat reads them"],
+  // Protocols 2 to 5.
+  [/^\x80[\cB-\cE]/, "a pickle, such as older .pt files of PyTorch", PICKLE],
+  // Its method, deflate, is 8, the backspace.
+  [/^\p{Cc}\x8b[\b]/u, "a gzip file", "unpack it by gunzip"],
+  [/^version https:\/\/git-lfs/, "a pointer of Git LFS", "git lfs pull gets the file"],
+  [
+    /^[\t\n\r\x20-\x7e]+$/,
+    "text",
+    "np.save(name, np.loadtxt(text)) where it is of numbers",
+  ],
+];
+
+/** `a PNG picture: save its pixels …`: what the first bytes of a file are and what to do with it; undefined where nothing tells. */
+export function fileKind(bytes: Uint8Array): string | undefined {
+  const start = Array.from(bytes.subarray(0, KIND_BYTES), (byte) => String.fromCharCode(byte));
+  const found = KINDS.find(([pattern]) => pattern.test(start.join("")));
+  return found && `${found[1]}: ${found[2]}`;
+}
+
+/**
+ * Every name that `numpy.dtype()` takes for each supported type, first the one that `.npy` headers use. A byte order may
+ * stand in front of one and two characters. `l` and `long` have 64 bits, as on Linux and macOS. bf16 has the name that
+ * ml_dtypes writes, and its own.
+ */
+const NAMES: { readonly [D in FileDType]: string } = {
+  f16: "f2 e float16 half",
+  bf16: "V2 bfloat16",
+  f32: "f4 f float32 single",
+  f64: "f8 d float64 double float",
+  i8: "i1 b int8 byte",
+  u8: "u1 B uint8 ubyte",
+  i16: "i2 h int16 short",
+  u16: "u2 H uint16 ushort",
+  i32: "i4 i int32 intc",
+  u32: "u4 I uint32 uintc",
+  i64: "i8 q l p n int64 longlong long int int_ intp",
+  u64: "u8 Q L P N uint64 ulonglong ulong uint uintp",
+  bool: "b1 ? bool bool_",
+};
+
+/** The descriptor that `np.save` writes for a type, in little-endian order. */
+function npyDescr(dtype: FileDType): string {
+  return `${dtypeBytes(dtype) === 1 ? "|" : "<"}${NAMES[dtype].split(" ")[0]}`;
+}
+
+/** The type of each name. */
+export const DTYPE_NAMES: ReadonlyMap<string, FileDType> = new Map(
+  Object.entries(NAMES).flatMap(([dtype, names]) =>
+    names.split(" ").map((name) => [name, dtype as FileDType] as const)
+  ),
+);
+
+/** Other types of NumPy, what they hold, and how to save an array `x` of them as numbers. */
+const OTHERS: readonly (readonly [names: RegExp, what: string, then: string])[] = [
+  [/^(O|object)$/, "Python objects, a pickle", "np.save x.astype('f4') where they are numbers"],
+  [/^([cFDG]|complex|csingle|cdouble)/, "complex numbers", "np.save x.real and x.imag apart"],
+  [/^(f16|f12|g|longdouble|float128|float96)$/, "long doubles", "np.save x.astype('f8')"],
+  [/^([USaT]|str|bytes)/, "text", "np.save x.astype('f4') where it is of numbers"],
+  [/^([Mm]\d|datetime|timedelta)/, "times", "np.save x.astype('i8')"],
+  [/^V2$/, "two bytes of no meaning", "--as bf16 takes them as bfloat16"],
+  [/^V1$/, "8-bit floats or bytes", "np.save x.astype('f4')"],
+  [/^V/, "bytes of no meaning", "np.save x.view() of what they are"],
+];
+
+/** What an unsupported type holds, and what to do: the end of a sentence. */
+function unsupportedDType(code: string): string {
+  const [, what, then] = OTHERS.find(([names]) => names.test(code)) ??
+    ["", "none of NumPy's numbers", "np.save x.astype('f4')"];
+  return ` (${what}): ${then}`;
+}
 
 /** What the header of a `.npy` file says. */
 export interface NpyHeader {
@@ -213,4 +298,28 @@ export function encodeNpyHeader(
   header.set([...MAGIC, 1, 0, text.length & 0xff, text.length >> 8]);
   for (let i = 0; i < text.length; i++) header[10 + i] = text.charCodeAt(i);
   return header;
+}
+
+const PIECE = 4 << 20;
+
+/**
+ * The bytes of a tensor's `.npy` file in pieces of some MiB; the data is not copied.
+ *
+ * @param as Rounds the values to this type, which is of files alone.
+ */
+export function* npyBytes(
+  { dtype, shape, data }: Tensor,
+  as?: "bf16",
+): Generator<Uint8Array> {
+  yield encodeNpyHeader(as ?? dtype, shape);
+  if (as !== undefined) {
+    for (let start = 0; start < data.length; start += PIECE / 2) {
+      yield new Uint8Array(toBf16(data.subarray(start, start + PIECE / 2)).buffer);
+    }
+    return;
+  }
+  for (let offset = 0; offset < data.byteLength; offset += PIECE) {
+    const length = Math.min(PIECE, data.byteLength - offset);
+    yield new Uint8Array(data.buffer, data.byteOffset + offset, length);
+  }
 }

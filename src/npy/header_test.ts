@@ -1,8 +1,7 @@
 import assert from "#assert";
 import { run } from "../../tests/cli.ts";
 import { pythonWith } from "../../tests/python.ts";
-import { DTYPE_NAMES } from "./dtype_names.ts";
-import { encodeNpyHeader, parseNpyHeader } from "./header.ts";
+import { DTYPE_NAMES, encodeNpyHeader, parseNpyHeader } from "./header.ts";
 import { FILE_DTYPES } from "../tensor/dtype.ts";
 
 const DICT = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";

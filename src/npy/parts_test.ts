@@ -4,10 +4,9 @@ import { zipSync } from "../deps/fflate.ts";
 import { convertDType } from "../tensor/convert.ts";
 import { type Tensor, tensor } from "../tensor/tensor.ts";
 import { memoryBytes } from "./bytes.ts";
-import { encodeNpyHeader } from "./header.ts";
+import { encodeNpyHeader, npyBytes } from "./header.ts";
 import { openNpy, readNpy } from "./npz.ts";
 import { npySource } from "./source.ts";
-import { npyBytes } from "./npy_bytes.ts";
 import { writeNpyParts } from "./write.ts";
 
 const SHAPE = [3, 4, 5];

@@ -1,6 +1,5 @@
 import { InputRangeError, InputSyntaxError } from "../errors.ts";
-import { fromBf16 } from "../tensor/bf16.ts";
-import { convertValues } from "../tensor/convert.ts";
+import { convertValues, fromBf16 } from "../tensor/convert.ts";
 import {
   arrayConstructor,
   type DType,
@@ -11,7 +10,7 @@ import {
 } from "../tensor/dtype.ts";
 import { permute } from "../tensor/layout.ts";
 import { elementCount, type Tensor, tensor } from "../tensor/tensor.ts";
-import { type ByteSource, readExactly, unowned } from "./bytes.ts";
+import { type ByteSource, memoryBytes, readExactly, unowned } from "./bytes.ts";
 import { type HeaderOptions, MAX_HEADER_BYTES, type NpyHeader, parseNpyHeader } from "./header.ts";
 
 /** A tensor that is described but not read yet. */
@@ -331,4 +330,26 @@ function swapBytes(buffer: ArrayBuffer, byteOffset: number, count: number, width
     words[i] = words[i + 1]!;
     words[i + 1] = low;
   }
+}
+
+/**
+ * Reads the tensor of a `.npy` file that is in memory, as a page has it of a file that a user chose.
+ *
+ * @param name What messages call the file.
+ * @throws {SyntaxError | TypeError | RangeError} where it is no `.npy` file, or holds what no tensor does.
+ * @example
+ * ```ts
+ * import { parseNpy } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }".padEnd(117) + "\n";
+ * const start = [0x93, ...new TextEncoder().encode("NUMPY"), 1, 0, 118, 0];
+ * const bytes = Uint8Array.from([...start, ...new TextEncoder().encode(header), 0, 0, 0x80, 0x3f]);
+ * const { shape, data } = await parseNpy(bytes);
+ * assert.deepEqual([shape, [...data]], [[1], [1]]);
+ * ```
+ */
+export async function parseNpy(bytes: Uint8Array, name = "the file"): Promise<Tensor> {
+  using source = await npySource(memoryBytes(bytes), name);
+  return await source.read();
 }

@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { type Tensor, tensor } from "../tensor/tensor.ts";
 import { memoryBytes } from "./bytes.ts";
-import { npyBytes } from "./npy_bytes.ts";
+import { npyBytes } from "./header.ts";
 import { npySource, type TensorSource } from "./source.ts";
 import { broadcastSource, broadcastsTo, permutedSource, reshapedSource } from "./views.ts";
 

@@ -1,11 +1,9 @@
 import { Zip, type ZipInputFile, ZipPassThrough } from "../deps/fflate.ts";
 import { InputRangeError, InputSyntaxError, InputTypeError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import { writeAtomically, type WriteChunk, writeOutput } from "./atomic_write.ts";
+import { lockFolder, writeAtomically, type WriteChunk, writeOutput } from "./atomic_write.ts";
 import { type ByteSource, openBytes } from "./bytes.ts";
-import { lockFolder } from "./folder_lock.ts";
-import { encodeNpyHeader } from "./header.ts";
-import { npyBytes } from "./npy_bytes.ts";
+import { encodeNpyHeader, npyBytes } from "./header.ts";
 import { readMembers } from "./npz.ts";
 import type { ArchiveMember } from "./npz_path.ts";
 import { isZip, packedZipEntry, type ZipEntry } from "./zip.ts";

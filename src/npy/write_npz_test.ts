@@ -6,9 +6,8 @@ import { convertDType } from "../tensor/convert.ts";
 import { DTYPES } from "../tensor/dtype.ts";
 import { tensor } from "../tensor/tensor.ts";
 import { memoryBytes } from "./bytes.ts";
-import { encodeNpyHeader } from "./header.ts";
+import { encodeNpyHeader, npyBytes } from "./header.ts";
 import { readNpy, readNpz } from "./npz.ts";
-import { npyBytes } from "./npy_bytes.ts";
 import { readZipDirectory } from "./zip.ts";
 import { proveNpy, proveRoom, writeNpy, writeNpyParts } from "./write.ts";
 

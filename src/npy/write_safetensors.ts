@@ -1,9 +1,8 @@
 import { InputTypeError } from "../errors.ts";
 import { dtypeBytes, type FileDType } from "../tensor/dtype.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import { writeAtomically, type WriteChunk } from "./atomic_write.ts";
+import { lockFolder, writeAtomically, type WriteChunk } from "./atomic_write.ts";
 import { type ByteSource, openBytes, readExactly } from "./bytes.ts";
-import { lockFolder } from "./folder_lock.ts";
 import type { ArchiveMember } from "./npz_path.ts";
 import {
   encodeSafetensors,

@@ -18,7 +18,7 @@ export interface Paddings {
 }
 
 /** Sizes of a convolution that a padding by a word depends on, one an axis. */
-export interface PaddedSizes {
+interface PaddedSizes {
   /** (D,) H, W */
   readonly inputSize: readonly number[];
   /** (T,) R, S */

@@ -5,10 +5,10 @@ import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
 import { geometryOf } from "./geometry.ts";
 import type { IntegerProjection } from "./gemm_projection.ts";
-import { checkedOperand } from "./operands.ts";
-import type { ProjectionInputs } from "./projection.ts";
 import { referenceConv, type ReferenceInputs, type ReferenceOptions } from "./reference.ts";
+import type { ProjectionInputs } from "./projection.ts";
 import { randomStream } from "./sample.ts";
+import { checkedOperand } from "./operands.ts";
 
 const MOST = 2 ** 31 - 1;
 

@@ -13,7 +13,7 @@ import {
 const SMALL = { gemm: 3e7, direct: 1e7 };
 
 /** How a computation is watched and stopped. */
-export interface RunOptions {
+interface RunOptions {
   /** Workers to start; 0 runs everything on this thread. */
   readonly workers: number;
   readonly signal?: AbortSignal | undefined;

@@ -22,13 +22,11 @@ import {
 import { printDescriptor } from "../problem/descriptor.ts";
 import { type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
 import { type IntegerOperands, integersText } from "../problem/integer_operands.ts";
-import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import type { ResultTiles } from "../problem/result_tiles.ts";
+import type { PlanArithmetic, ResultTiles } from "../problem/plan_arithmetic.ts";
 import { activate } from "../reference/activate.ts";
 import { projectConvIntegers, quantized, referenceIntegers } from "../reference/integers.ts";
-import type { HostOperand } from "../reference/operands.ts";
+import { type HostOperand, referenceConv, type ReferenceInputs } from "../reference/reference.ts";
 import { projectConv } from "../reference/projection.ts";
-import { referenceConv, type ReferenceInputs } from "../reference/reference.ts";
 import { convFloors } from "../simulate/conv_floors.ts";
 import { convYardstick } from "../simulate/conv_yardstick.ts";
 import { type FilterLayout, type Layout, layoutAxes, shapeInLayout } from "../tensor/layout.ts";

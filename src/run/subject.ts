@@ -11,8 +11,7 @@ import type { ConvDType, ConvOutDType, ConvProblem } from "../problem/conv_probl
 import type { Activation, Epilogue } from "../problem/epilogue.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import type { IntegerOperands } from "../problem/integer_operands.ts";
-import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import type { ResultTiles } from "../problem/result_tiles.ts";
+import type { PlanArithmetic, ResultTiles } from "../problem/plan_arithmetic.ts";
 import type { IntegerProjection } from "../reference/gemm_projection.ts";
 import type { Projection } from "../reference/projection.ts";
 import type { ReferenceResult } from "../reference/reference.ts";

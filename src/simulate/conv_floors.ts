@@ -3,7 +3,7 @@ import type { ConvProblem } from "../problem/conv_problem.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Geometry, HostArray, Triple } from "../reference/geometry.ts";
 import type { ReferenceInputs } from "../reference/reference.ts";
-import { type ConvOperands, convOperands } from "./conv_operands.ts";
+import { type ConvOperands, convOperands } from "./conv_source.ts";
 import { blockOf, type Grid, gridOf } from "./conv_yardstick.ts";
 
 /** What floors are found from. */

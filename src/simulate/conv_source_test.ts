@@ -1,7 +1,6 @@
 import assert from "#assert";
 import { convProblem } from "../problem/conv_problem.ts";
-import { convOperands } from "./conv_operands.ts";
-import { convSource } from "./conv_source.ts";
+import { convOperands, convSource } from "./conv_source.ts";
 import { simulateSums } from "./sums.ts";
 
 Deno.test("low halves are made of all of an image that has one fine value, met or not, and of no other", () => {

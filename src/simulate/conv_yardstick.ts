@@ -8,11 +8,15 @@ import type { Triple } from "../reference/geometry.ts";
 import { activatedMagnitude, type ReferenceInputs } from "../reference/reference.ts";
 import { randomStream } from "../reference/sample.ts";
 import { type SimulatedOutputs, simulatedYardstick } from "./simulated_yardstick.ts";
-import { type ConvOperands, convOperands, resultSizes, threeTiles } from "./conv_operands.ts";
-import { convSource } from "./conv_source.ts";
+import {
+  type ConvOperands,
+  convOperands,
+  convSource,
+  resultSizes,
+  threeTiles,
+} from "./conv_source.ts";
 import { distinct, rounds, scaledBy, type SimulationOrder, simulationOrders } from "./orders.ts";
-import { addedRounding } from "./roundings.ts";
-import type { Round, SimulatedSums } from "./sum_source.ts";
+import { addedRounding, type Round, type SimulatedSums } from "./sum_source.ts";
 import { simulateSums } from "./sums.ts";
 
 /** What a convolution's yardstick is made of. */

@@ -10,8 +10,7 @@ import { activatedMagnitude } from "../reference/reference.ts";
 import { randomStream } from "../reference/sample.ts";
 import { type SimulatedOutputs, simulatedYardstick } from "./simulated_yardstick.ts";
 import { distinct, rounds, scaledBy, type SimulationOrder, simulationOrders } from "./orders.ts";
-import type { SumSource } from "./sum_source.ts";
-import { addedRounding } from "./roundings.ts";
+import { addedRounding, type SumSource } from "./sum_source.ts";
 import { simulateSums } from "./sums.ts";
 
 /** What a product's yardstick is made of. */

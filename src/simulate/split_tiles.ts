@@ -1,6 +1,5 @@
 import type { AxisTile, PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { driftFactor } from "../problem/split_drift.ts";
-import { type HighRounding, SPLIT_ROUNDING } from "../problem/split_rounding.ts";
+import { driftFactor, type HighRounding, SPLIT_ROUNDING } from "../problem/split_rounding.ts";
 import { foldedSums, type SimulatedSums, type SumOrder, type SumSource } from "./sum_source.ts";
 import { highHalf } from "./split_sums.ts";
 import { throughOutput, transformedSide } from "./tiled_sums.ts";

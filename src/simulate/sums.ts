@@ -1,13 +1,195 @@
+import type { AxisTile, PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { SPLIT_ROUNDING } from "../problem/split_rounding.ts";
-import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { productError, sumError } from "../reference/double_double.ts";
-import { roundedSource, ROUNDINGS } from "./roundings.ts";
-import { fftSums } from "./fft_sums.ts";
-import { foldedSums, type SimulatedSums, type SumOrder, type SumSource } from "./sum_source.ts";
 import { splitSums } from "./split_sums.ts";
 import { splitTiledSums } from "./split_tiles.ts";
+import {
+  foldedSums,
+  roundedSource,
+  ROUNDINGS,
+  type SimulatedSums,
+  type SumOrder,
+  type SumSource,
+} from "./sum_source.ts";
 import { tiledSums } from "./tiled_sums.ts";
 import { unitSums } from "./unit_sums.ts";
+
+/** Complex values of a tile: real parts, then imaginary ones. */
+type Spectrum = Float64Array;
+
+/**
+ * Correlations of patches with taps by transforms of patches and taps in f32, sums of their products over units in f32, and
+ * transforms back. Roundings spread over all of a tile, so errors are in proportion to all that it has.
+ */
+function fftSums(
+  source: SumSource,
+  tiles: readonly AxisTile[],
+  { start = 0 }: SumOrder,
+): SimulatedSums {
+  const { units, lefts, rights, load } = source;
+  const alphas = tiles.map(({ n, r }) => n + r - 1);
+  const taps = tiles.map(({ r }) => r), results = tiles.map(({ n }) => n);
+  const [patch, kernel] = [product(alphas), product(taps)];
+  const sizes = alphas.map((alpha) => 2 ** Math.ceil(Math.log2(alpha)));
+  const xs = new Float64Array(lefts * patch), ws = new Float64Array(rights * kernel);
+  const kinds = [
+    { round: Math.fround, of: (value: number) => value },
+    { round: exactly, of: (value: number) => value },
+    { round: exactly, of: Math.abs },
+    { round: exactly, of: (value: number) => value * value },
+  ].map((kind) => ({ ...kind, sums: spectra(lefts * rights, sizes) }));
+  for (let step = 0; step < units; step++) {
+    load((step + start) % units, xs, ws);
+    for (const { round, of, sums } of kinds) {
+      const x = transformed(xs.map(of), lefts, alphas, sizes, round);
+      const w = transformed(ws.map(of), rights, taps, sizes, round);
+      for (let left = 0, i = 0; left < lefts; left++) {
+        for (let right = 0; right < rights; right++, i++) {
+          addProduct(sums[i]!, x[left]!, w[right]!, round);
+        }
+      }
+    }
+  }
+  const [values, exact, magnitudes, squares] = kinds.map(({ round, sums }) =>
+    backTransformed(sums, results, sizes, round)
+  );
+  return {
+    values: values!,
+    exact: exact!,
+    rests: new Float64Array(exact!.length),
+    magnitudes: magnitudes!.map((value) => Math.max(0, value)),
+    squares: squares!.map((value) => Math.max(0, value)),
+    rounded: true,
+  };
+}
+
+function exactly(value: number): number {
+  return value;
+}
+
+function product(sizes: readonly number[]): number {
+  return sizes.reduce((all, one) => all * one, 1);
+}
+
+function spectra(count: number, sizes: readonly number[]): Spectrum[] {
+  return Array.from({ length: count }, () => new Float64Array(2 * product(sizes)));
+}
+
+/** The spectra of tiles of `extents`, zero beyond them. */
+function transformed(
+  data: Float64Array,
+  count: number,
+  extents: readonly number[],
+  sizes: readonly number[],
+  round: (value: number) => number,
+): Spectrum[] {
+  const each = product(extents);
+  return spectra(count, sizes).map((spectrum, one) => {
+    for (let i = 0; i < each; i++) spectrum[place(i, extents, sizes)] = data[one * each + i]!;
+    transform(spectrum, sizes, 1, round);
+    return spectrum;
+  });
+}
+
+/** The first results of tiles whose spectra were summed. */
+function backTransformed(
+  sums: readonly Spectrum[],
+  results: readonly number[],
+  sizes: readonly number[],
+  round: (value: number) => number,
+): Float64Array {
+  const each = product(results), scale = 1 / product(sizes);
+  const made = new Float64Array(sums.length * each);
+  sums.forEach((sum, one) => {
+    transform(sum, sizes, -1, round);
+    for (let i = 0; i < each; i++) made[one * each + i] = sum[place(i, results, sizes)]! * scale;
+  });
+  return made;
+}
+
+/** Where an element of a part of a tile lies in the whole of it. */
+function place(index: number, extents: readonly number[], sizes: readonly number[]): number {
+  let at = 0, step = 1;
+  for (let axis = sizes.length - 1; axis >= 0; axis--) {
+    at += (index % extents[axis]!) * step;
+    index = Math.floor(index / extents[axis]!);
+    step *= sizes[axis]!;
+  }
+  return at;
+}
+
+/** Adds a spectrum times the conjugate of the taps', which correlates. */
+function addProduct(
+  sum: Spectrum,
+  x: Spectrum,
+  w: Spectrum,
+  round: (value: number) => number,
+): void {
+  const half = sum.length / 2;
+  for (let i = 0; i < half; i++) {
+    const [a, b, c, d] = [x[i]!, x[half + i]!, w[i]!, w[half + i]!];
+    sum[i] = round(round(sum[i]! + a * c) + b * d);
+    sum[half + i] = round(round(sum[half + i]! + b * c) - a * d);
+  }
+}
+
+/** Transforms along each axis in place: forward, or backward without its factor. */
+function transform(
+  values: Spectrum,
+  sizes: readonly number[],
+  sign: 1 | -1,
+  round: (value: number) => number,
+): void {
+  const total = product(sizes);
+  let step = 1;
+  for (let axis = sizes.length - 1; axis >= 0; axis--) {
+    const size = sizes[axis]!;
+    for (let outer = 0; outer < total; outer += step * size) {
+      for (let inner = 0; inner < step; inner++) {
+        line(values, outer + inner, step, size, sign, round);
+      }
+    }
+    step *= size;
+  }
+}
+
+/** A radix-2 transform of `size` values `step` apart. */
+function line(
+  values: Spectrum,
+  first: number,
+  step: number,
+  size: number,
+  sign: 1 | -1,
+  round: (value: number) => number,
+): void {
+  const half = values.length / 2;
+  for (let i = 1, j = 0; i < size; i++) {
+    let bit = size >> 1;
+    for (; j & bit; bit >>= 1) j ^= bit;
+    j ^= bit;
+    if (i >= j) continue;
+    for (const part of [first, first + half]) {
+      const [a, b] = [part + i * step, part + j * step];
+      [values[a], values[b]] = [values[b]!, values[a]!];
+    }
+  }
+  for (let width = 2; width <= size; width *= 2) {
+    for (let k = 0; k < width / 2; k++) {
+      const angle = -sign * 2 * Math.PI * k / width;
+      const [c, s] = [round(Math.cos(angle)), round(Math.sin(angle))];
+      for (let i = k; i < size; i += width) {
+        const a = first + i * step, b = a + width / 2 * step;
+        const [x, y] = [values[b]!, values[half + b]!];
+        const re = round(round(x * c) - y * s), im = round(round(x * s) + y * c);
+        const [p, q] = [values[a]!, values[half + a]!];
+        values[a] = round(p + re);
+        values[half + a] = round(q + im);
+        values[b] = round(p - re);
+        values[half + b] = round(q - im);
+      }
+    }
+  }
+}
 
 /** Computes the sums of `source` as a plan rounds them. */
 export function simulateSums(

@@ -2,7 +2,7 @@ import assert from "#assert";
 import { fillTensor } from "../tensor/fill.ts";
 import type { SumSource } from "./sum_source.ts";
 import { unitChain } from "../kernels/matrix_units.ts";
-import { splitDrift } from "../problem/split_drift.ts";
+import { splitDrift } from "../problem/split_rounding.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { simulateSums } from "./sums.ts";
 

@@ -1,8 +1,8 @@
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { ROUNDINGS } from "./roundings.ts";
 import {
   foldedSums,
   type Round,
+  ROUNDINGS,
   type SimulatedSums,
   type SumOrder,
   type SumSource,

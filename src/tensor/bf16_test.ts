@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { fromBf16, toBf16 } from "./bf16.ts";
+import { fromBf16, toBf16 } from "./convert.ts";
 import { FILL_KINDS, fillForBf16 } from "./fill.ts";
 
 function rounded(values: Float64Array<ArrayBuffer> | BigInt64Array<ArrayBuffer>): number[] {

@@ -2,6 +2,63 @@ import { InputRangeError } from "../errors.ts";
 import { arrayConstructor, type DType, type TensorData, type TypedArrayOf } from "./dtype.ts";
 import { type Tensor, tensor } from "./tensor.ts";
 
+/** Types that hardware multiplies and no typed array has: their values as numbers. */
+
+const SINGLE = new Float32Array(1);
+const BITS = new Uint32Array(SINGLE.buffer);
+
+/** The nearest bf16, of two the even one: eight bits of f32's. NaN stays one. */
+export function bf16round(value: number): number {
+  return roundedTo(16, value);
+}
+
+/** The nearest TF32, which has f16's eleven bits and f32's exponents; of two the even one. */
+export function tf32round(value: number): number {
+  return roundedTo(13, value);
+}
+
+/** The TF32 that is left where an f32 loses its last bits, as matrix units of NVIDIA's read them. */
+export function tf32truncate(value: number): number {
+  SINGLE[0] = value;
+  if (!Number.isFinite(SINGLE[0])) return SINGLE[0];
+  BITS[0] = BITS[0]! & ~0x1fff;
+  return SINGLE[0];
+}
+
+/** Rounds a number once to f32 without so many of its last bits. */
+function roundedTo(bits: number, value: number): number {
+  SINGLE[0] = value;
+  if (!Number.isFinite(SINGLE[0])) return SINGLE[0];
+  let word = BITS[0]!;
+  // What f32 does not hold goes to its neighbour of odd bits, which is no tie of shorter types.
+  if (SINGLE[0] !== value && (word & 1) === 0) {
+    word += Math.abs(SINGLE[0]) < Math.abs(value) ? 1 : -1;
+  }
+  const last = 2 ** bits;
+  const half = last / 2 - 1 + (Math.floor(word / last) & 1);
+  BITS[0] = Math.floor((word + half) / last) * last;
+  return SINGLE[0];
+}
+
+/** Values of bf16 as f32, which holds them exactly. */
+export function fromBf16(bits: Uint16Array, into: Float32Array): void {
+  const words = new Uint32Array(into.buffer, into.byteOffset, into.length);
+  for (let i = 0; i < bits.length; i++) words[i] = bits[i]! << 16;
+}
+
+/** Values as bits of bf16, each rounded once, to nearest even; what is too large becomes infinity, and NaN stays one. */
+export function toBf16(values: TensorData): Uint16Array<ArrayBuffer> {
+  const result = new Uint16Array(values.length);
+  const single = new Float32Array(1);
+  const bits = new Uint32Array(single.buffer);
+  for (let i = 0; i < values.length; i++) {
+    const one = values[i]!;
+    single[0] = bf16round(typeof one === "bigint" ? roundedToOdd(one) : one);
+    result[i] = (bits[0]! >>> 16) | (Number.isNaN(single[0]) ? 0x40 : 0);
+  }
+  return result;
+}
+
 /** Smallest value of an integer dtype, and the first one beyond its largest. */
 interface Range {
   readonly min: number;
@@ -99,7 +156,7 @@ export function convertValues<D extends DType>(
  * A 64-bit integer as a number that rounds to f32 and shorter types as the integer does. What f64 does not hold goes to
  * the neighbour of odd bits, which is no tie of theirs: nearest ones may be.
  */
-export function roundedToOdd(value: bigint): number {
+function roundedToOdd(value: bigint): number {
   if (value >= -SAFE && value <= SAFE) return Number(value);
   // 53 bits are left, of which the last stands for all that were cut off.
   const cut = value & 0x7ffn;

@@ -1,6 +1,5 @@
 import assert from "#assert";
-import { fromBf16, toBf16 } from "./bf16.ts";
-import { bf16round, tf32round, tf32truncate } from "./rounding.ts";
+import { bf16round, fromBf16, tf32round, tf32truncate, toBf16 } from "./convert.ts";
 
 Deno.test("bf16round() gives what toBf16() keeps", () => {
   const values = Float64Array.from(

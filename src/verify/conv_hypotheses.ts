@@ -12,8 +12,7 @@ import {
 import { scaledWhole } from "../reference/integers.ts";
 import type { ReferenceInputs } from "../reference/reference.ts";
 import type { HostOperands, Subject } from "../run/subject.ts";
-import { type ConvOperands, convOperands } from "../simulate/conv_operands.ts";
-import { convSource } from "../simulate/conv_source.ts";
+import { type ConvOperands, convOperands, convSource } from "../simulate/conv_source.ts";
 import { blockOf, gridOf } from "../simulate/conv_yardstick.ts";
 import { simulateSums } from "../simulate/sums.ts";
 import { FILTER_LAYOUTS, LAYOUTS, stridesInLayout } from "../tensor/layout.ts";

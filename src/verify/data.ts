@@ -5,7 +5,7 @@ import { randomStream } from "../reference/sample.ts";
 import type { HostData, HostOperands, Subject, SubjectTensor } from "../run/subject.ts";
 import type { FillKind } from "../tensor/fill.ts";
 import { layoutAxes } from "../tensor/layout.ts";
-import { bf16round } from "../tensor/rounding.ts";
+import { bf16round } from "../tensor/convert.ts";
 import { rowMajorStrides } from "../tensor/tensor.ts";
 import type { FuzzDType } from "./problems.ts";
 

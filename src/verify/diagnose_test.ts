@@ -5,7 +5,7 @@ import { convSubject } from "../run/conv_subject.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
 import { fillOperands, fromCanonical } from "../run/operands.ts";
 import type { HostOperands, Subject } from "../run/subject.ts";
-import { bf16round } from "../tensor/rounding.ts";
+import { bf16round } from "../tensor/convert.ts";
 import { diagnose, diagnosisText } from "./diagnose.ts";
 import { verifySubject } from "./verify.ts";
 

@@ -4,7 +4,7 @@ import { gemmProblem } from "../problem/gemm_problem.ts";
 import { referenceConv } from "../reference/reference.ts";
 import { referenceGemm } from "../reference/gemm.ts";
 import { fillTensor } from "../tensor/fill.ts";
-import { bf16round } from "../tensor/rounding.ts";
+import { bf16round } from "../tensor/convert.ts";
 import { verify } from "./library.ts";
 
 const problem = convProblem({

@@ -6,7 +6,7 @@ import { type Precision, stored } from "../accuracy/mod.ts";
 import type { OperandRounding, PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Checked, Reference } from "../run/check.ts";
 import { type HostData, type HostOperands, isIntegral } from "../run/subject.ts";
-import { ROUNDINGS } from "../simulate/roundings.ts";
+import { ROUNDINGS } from "../simulate/sum_source.ts";
 import { sampledOutputs } from "./hypothesis.ts";
 
 /** Outputs that are looked at. */

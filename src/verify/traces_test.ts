@@ -3,7 +3,7 @@ import { gemmProblem } from "../problem/gemm_problem.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
 import { fillOperands } from "../run/operands.ts";
 import type { HostOperands } from "../run/subject.ts";
-import { bf16round, tf32round } from "../tensor/rounding.ts";
+import { bf16round, tf32round } from "../tensor/convert.ts";
 import { verifySubject } from "./verify.ts";
 
 const problem = gemmProblem({ m: 24, n: 20, k: 1500 });

@@ -1,7 +1,12 @@
-import { buildSteps } from "./simplify.ts";
 import type { Matrix } from "./matrix.ts";
-import type { LinearProgram, Step } from "./program.ts";
-import { programText } from "./program_text.ts";
+import {
+  buildSteps,
+  type LinearProgram,
+  type ProgramText,
+  type Step,
+  type Term,
+  type WgslFloat,
+} from "./simplify.ts";
 
 const cache = new WeakMap<Matrix, LinearProgram>();
 
@@ -38,4 +43,58 @@ export function plainOperations(matrix: Matrix): { additions: number; multiplica
 
 function multiplies({ left, right }: Step): boolean {
   return [left, right].some((term) => term !== undefined && !term.factor.abs().equals(1));
+}
+
+/** A program as WGSL: the one interpretation of its steps that shaders use. */
+function programText(
+  { inputs, steps, results }: Pick<LinearProgram, "inputs" | "steps" | "results">,
+  prefix: string,
+  names: readonly string[],
+  type: WgslFloat,
+): ProgramText {
+  if (names.length !== inputs) {
+    throw new RangeError(
+      `Cannot write a transform: ${names.length} inputs given, it has ${inputs}`,
+    );
+  }
+  const name = (node: number) =>
+    node < inputs ? operand(names[node]!) : `${prefix}${node - inputs}`;
+  const literal = (term: Term) =>
+    type === "f32" ? f32Literal(term) : `${type}(${f32Literal(term)})`;
+  const signed = ({ node, factor }: Term) => factor.compare(0) < 0 ? `-${name(node)}` : name(node);
+  const statements = steps.map(({ left, right }, i) => {
+    const target = `let ${prefix}${i} = `;
+    if (right === undefined) {
+      return `${target}${
+        isUnit(left) ? signed(left) : `${f32Literal(left)} * ${name(left.node)}`
+      };`;
+    }
+    const [scaled, added] = isUnit(left) ? [right, left] : [left, right];
+    if (!isUnit(scaled)) {
+      return `${target}fma(${literal(scaled)}, ${name(scaled.node)}, ${signed(added)});`;
+    }
+    // A minus sign goes behind the other term where it can.
+    const [first, second] = left.factor.compare(0) < 0 ? [right, left] : [left, right];
+    const sign = second.factor.compare(0) < 0 ? "-" : "+";
+    return `${target}${signed(first)} ${sign} ${name(second.node)};`;
+  });
+  const outputs = results.map((term) => {
+    if (term === undefined) return type === "f32" ? "0f" : `${type}(0f)`;
+    return term.factor.compare(0) < 0 ? `(${signed(term)})` : name(term.node);
+  });
+  return { statements, outputs };
+}
+
+/** The nearest float32 as a WGSL literal that reads back exactly: JavaScript prints as many digits as tell doubles apart. */
+export function f32Literal({ factor }: Pick<Term, "factor">): string {
+  return `${Math.fround(factor.valueOf())}f`.replace("e+", "e");
+}
+
+function isUnit({ factor }: Term): boolean {
+  return factor.abs().equals(1);
+}
+
+/** Parentheses around what is more than a name or an access. */
+function operand(expression: string): string {
+  return /^[\w.]+(\[[\w\s+*.\[\]]*\]|\.\w+)*$/.test(expression) ? expression : `(${expression})`;
 }

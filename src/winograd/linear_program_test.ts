@@ -1,11 +1,10 @@
 import assert from "#assert";
-import { linearProgram, plainOperations } from "./linear_program.ts";
-import type { LinearProgram, Term } from "./program.ts";
+import { f32Literal, linearProgram, plainOperations } from "./linear_program.ts";
+import type { LinearProgram, Term } from "./simplify.ts";
 import { identity, type Matrix, type Rational, rational, transpose, ZERO } from "./matrix.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { openValidator } from "../../tests/support/validate.ts";
 import type { Kernel } from "../kernels/kernel.ts";
-import { f32Literal } from "./program_text.ts";
 import { lineTransform } from "../simulate/transforms.ts";
 import { winogradTransform } from "./transform.ts";
 

@@ -1,8 +1,107 @@
+import type { Fraction } from "../deps/fraction.ts";
 import { InputRangeError } from "../errors.ts";
-import { cookToom, plainMatrices } from "./cook_toom.ts";
-import type { Matrix } from "./matrix.ts";
+import { identity, makeMatrix, type Matrix, ONE, rational, ZERO } from "./matrix.ts";
 import { interpolationPoints, MAX_ALPHA } from "./points.ts";
-import { scaleRows, type Scaling } from "./scaling.ts";
+
+/** The three matrices of y = Aᵀ[(G w) ∘ (Dᵀ x)]: a is alpha x n, g alpha x r, d alpha x alpha. */
+interface TransformMatrices {
+  readonly a: Matrix;
+  readonly g: Matrix;
+  readonly d: Matrix;
+}
+
+/**
+ * Matrices of the correlation F(n,r) from α = n + r − 1 distinct points, of which one may be "inf".
+ *
+ * Products of polynomials s = u·v of n and r coefficients are found by evaluating u (A) and v (G) at the
+ * points and interpolating s (D). The same bilinear form, transposed so that u is the result and s the given,
+ * is the correlation. The denominators of the interpolation stand in G, which is used once a filter.
+ */
+function cookToom(n: number, r: number, points: readonly string[]): TransformMatrices {
+  const alpha = n + r - 1;
+  const finite = points.filter((point) => point !== "inf").map(rational);
+  const values = points.map((point) => point === "inf" ? undefined : rational(point));
+  const denominators = values.map((value) =>
+    value === undefined ? ONE : finite.filter((other) => !other.equals(value))
+      .reduce((product, other) => product.mul(value.sub(other)), ONE)
+  );
+  const interpolation = values.map((value) =>
+    monicPolynomial(finite.filter((other) => value === undefined || !other.equals(value)), alpha)
+  );
+  // At 0 the filter's transform is a copy: a minus sign goes to the input's, where it is free.
+  values.forEach((value, a) => {
+    if (!value?.equals(0) || denominators[a]!.compare(0) > 0) return;
+    denominators[a] = denominators[a]!.neg();
+    interpolation[a] = interpolation[a]!.map((coefficient) => coefficient.neg());
+  });
+  return {
+    a: makeMatrix(alpha, n, (a, i) => power(values[a], i, n)),
+    g: makeMatrix(alpha, r, (a, k) => power(values[a], k, r).div(denominators[a]!)),
+    d: makeMatrix(alpha, alpha, (b, a) => interpolation[a]![b]!),
+  };
+}
+
+/** Where the result or the filter has one element there is nothing to save: α products are the least. */
+function plainMatrices(n: number, r: number): TransformMatrices {
+  const alpha = n + r - 1;
+  const ones = makeMatrix(alpha, 1, () => ONE);
+  return {
+    a: n === 1 ? ones : identity(alpha),
+    g: n === 1 ? identity(alpha) : ones,
+    d: identity(alpha),
+  };
+}
+
+/** Coefficient `index` of a polynomial of `size` coefficients in its value at a point; ∞ takes the leading one. */
+function power(point: Fraction | undefined, index: number, size: number): Fraction {
+  if (point === undefined) return index === size - 1 ? ONE : ZERO;
+  return index === 0 ? ONE : point.pow(index)!;
+}
+
+/** Coefficients of Π (t − root), constant first, filled with zeros. */
+function monicPolynomial(roots: readonly Fraction[], size: number): Fraction[] {
+  let polynomial = [ONE];
+  for (const root of roots) {
+    const shifted = [ZERO, ...polynomial];
+    polynomial = shifted.map((value, i) => value.sub(root.mul(polynomial[i] ?? ZERO)));
+  }
+  return Array.from({ length: size }, (_, i) => polynomial[i] ?? ZERO);
+}
+
+/**
+ * How rows are scaled. Three factors of product 1 belong to each point, one for the row of A, of G and of Dᵀ.
+ * - `none`: rows of A and Dᵀ have as many entries ±1 as can be: the fewest operations.
+ * - `unit-l1`: the absolute values of each row of G and of Dᵀ sum to 1, so that transformed data is never
+ *   larger than the data (WinRS's Eq. (7)); A undoes it.
+ * - `power-of-two`: the same to the nearest power of two below, so that nothing is rounded.
+ */
+export const SCALINGS = ["none", "unit-l1", "power-of-two"] as const;
+export type Scaling = (typeof SCALINGS)[number];
+
+/** The matrices of the same algorithm with rows scaled: exact, and no result changes. */
+function scaleRows(matrices: TransformMatrices, scaling: Scaling): TransformMatrices {
+  if (scaling === "none") return matrices;
+  const { a, g, d } = matrices;
+  const factor = (values: readonly Fraction[]) => {
+    const norm = values.reduce((sum, value) => sum.add(value.abs()), ZERO);
+    return scaling === "unit-l1" ? ONE.div(norm) : powerOfTwoBelow(ONE.div(norm));
+  };
+  const ofG = g.map(factor);
+  const ofD = d.map((_, column) => factor(d.map((row) => row[column]!)));
+  return {
+    a: makeMatrix(a.length, a[0]!.length, (row, i) => a[row]![i]!.div(ofG[row]!.mul(ofD[row]!))),
+    g: makeMatrix(g.length, g[0]!.length, (row, k) => g[row]![k]!.mul(ofG[row]!)),
+    d: makeMatrix(d.length, d.length, (b, row) => d[b]![row]!.mul(ofD[row]!)),
+  };
+}
+
+/** The largest power of two that is not above `value`. */
+function powerOfTwoBelow(value: Fraction): Fraction {
+  let power = rational(1);
+  while (power.compare(value) > 0) power = power.div(2);
+  while (power.mul(2).compare(value) <= 0) power = power.mul(2);
+  return power;
+}
 
 /** Winograd's algorithm of the correlation F(n,r): y = Aᵀ[(G w) ∘ (Dᵀ x)], with n + r − 1 products in place of n·r. */
 export interface WinogradTransform {
@@ -57,9 +156,6 @@ export function winogradTransform(
 export function tileTransform(n: number, r: number, transformed: "f16" | "f32" = "f32") {
   return winogradTransform(n, r, { scaling: transformed === "f16" ? "power-of-two" : "none" });
 }
-
-/** The matrices of a transform. */
-export type TransformMatrices = Pick<WinogradTransform, "a" | "g" | "d">;
 
 const cut = new WeakMap<TransformMatrices, Map<string, TransformMatrices>>();
 

@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { ONE, rational, ZERO } from "./matrix.ts";
-import { SCALINGS } from "./scaling.ts";
 import {
+  SCALINGS,
   slicesTransform,
   tileTransform,
   type WinogradTransform,

@@ -8,7 +8,7 @@ import {
   writeNpy,
   writeNpz,
 } from "../../src/npy/mod.ts";
-import { npyBytes } from "../../src/npy/npy_bytes.ts";
+import { npyBytes } from "../../src/npy/header.ts";
 import { DTYPES } from "../../src/tensor/dtype.ts";
 import { fillTensor } from "../../src/tensor/fill.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";

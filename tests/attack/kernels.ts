@@ -1,5 +1,5 @@
 import { openNpy } from "../../src/npy/mod.ts";
-import { npyBytes } from "../../src/npy/npy_bytes.ts";
+import { npyBytes } from "../../src/npy/header.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { gemmProblem } from "../../src/problem/gemm_problem.ts";
 import type { Subject } from "../../src/run/subject.ts";

@@ -1,4 +1,4 @@
-import { npyBytes } from "../../src/npy/npy_bytes.ts";
+import { npyBytes } from "../../src/npy/header.ts";
 import { fillForBf16, fillTensor } from "../../src/tensor/fill.ts";
 import type { FileDType } from "../../src/tensor/dtype.ts";
 import { tensor } from "../../src/tensor/tensor.ts";

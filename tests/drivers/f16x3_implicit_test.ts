@@ -15,7 +15,7 @@ import {
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import type { Layout } from "../../src/tensor/layout.ts";
 import { sizeModes } from "../random_axes.ts";
-import { driftOf } from "../../src/problem/split_drift.ts";
+import { driftOf } from "../../src/problem/split_rounding.ts";
 import { convolve, errsLittle, unjudged } from "../support/halves_conv.ts";
 import {
   ALTERNATE,

@@ -7,7 +7,7 @@ import assert from "#assert";
 import fc from "fast-check";
 import { softwareDevice } from "../../src/algorithms/device/h200.ts";
 import { planGemm } from "../../src/algorithms/gemm/plan.ts";
-import { driftFactor } from "../../src/problem/split_drift.ts";
+import { driftFactor } from "../../src/problem/split_rounding.ts";
 import type { GpuDevice } from "../../src/gpu/device.ts";
 import { matrixPolicies } from "../../src/kernels/matrix_policies.ts";
 import { matrixUnitFor } from "../../src/kernels/matrix_units.ts";

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { DEVICE_VARIABLES } from "../../src/gpu/environment.ts";
+import { DEVICE_VARIABLES } from "../../src/gpu/load_provider.ts";
 import { ENVIRONMENT } from "../../tasks/compile_permissions.ts";
 import { deno, ROOT, run, start, temporaryDirectory } from "../cli.ts";
 

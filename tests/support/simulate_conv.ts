@@ -1,6 +1,6 @@
 import { resultTensor, tensorShape } from "../../src/problem/conv_problem.ts";
 import type { ReferenceResult } from "../../src/reference/reference.ts";
-import { convOperands } from "../../src/simulate/conv_operands.ts";
+import { convOperands } from "../../src/simulate/conv_source.ts";
 import {
   type ConvYardstickRequest,
   gridOf,

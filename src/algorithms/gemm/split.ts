@@ -17,8 +17,7 @@ import {
   tilePlaces,
 } from "../../kernels/split_rescale.ts";
 import type { GemmProblem, GemmTensor } from "../../problem/gemm_problem.ts";
-import type { SplitDrift } from "../../problem/split_drift.ts";
-import { SPLIT_ROUNDING } from "../../problem/split_rounding.ts";
+import { SPLIT_ROUNDING, type SplitDrift } from "../../problem/split_rounding.ts";
 import { type DeviceModel, holdsResults } from "../device/model.ts";
 import { isSmallCpu } from "../loop_cost.ts";
 import { clearMarksPass, maximaPasses, pass, splitHalvesPass } from "../passes.ts";

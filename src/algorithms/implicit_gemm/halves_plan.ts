@@ -13,7 +13,7 @@ import {
 } from "../../kernels/split_rest.ts";
 import { accumulationLength, operandTensors, resultTensor } from "../../problem/conv_problem.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
-import { meanChain } from "../../problem/split_drift.ts";
+import { meanChain } from "../../problem/split_rounding.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { cutTiles, productPass } from "../conv_product.ts";
 import { cutNotes } from "../cut.ts";

@@ -8,7 +8,7 @@ import { H200 } from "../device/h200.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { driftOf } from "../../problem/split_drift.ts";
+import { driftOf } from "../../problem/split_rounding.ts";
 import { halvesMarks, halvesProduct, writtenElements, writtenOperands } from "./halves.ts";
 
 /** A request for implicit GEMM, of a device with matrix units. */

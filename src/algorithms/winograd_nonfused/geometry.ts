@@ -8,7 +8,7 @@ import {
   resultTensor,
   tensorShape,
 } from "../../problem/conv_problem.ts";
-import type { SplitDrift } from "../../problem/split_drift.ts";
+import type { SplitDrift } from "../../problem/split_rounding.ts";
 import { type Matrix, transpose } from "../../winograd/matrix.ts";
 import { formatTile, parseTile, type WinogradTile } from "../../winograd/tile.ts";
 import { tileTransform, type WinogradTransform } from "../../winograd/transform.ts";

@@ -1,8 +1,7 @@
 import { range } from "../lists.ts";
-import { linearProgram } from "../../winograd/linear_program.ts";
+import { f32Literal, linearProgram } from "../../winograd/linear_program.ts";
 import { type Matrix, type Rational, rational, transpose } from "../../winograd/matrix.ts";
-import type { LinearProgram, ProgramText } from "../../winograd/program.ts";
-import { f32Literal } from "../../winograd/program_text.ts";
+import type { LinearProgram, ProgramText } from "../../winograd/simplify.ts";
 
 /** A transform of a patch, along its rows and its columns: rows · X · columnsᵀ. One axis is 1 x 1 in one dimension. */
 export interface PatchTransform {

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { tileNumbers } from "./result_tiles.ts";
+import { tileNumbers } from "./plan_arithmetic.ts";
 
 Deno.test("tileNumbers() count tiles along each axis, the last ones cut off", () => {
   const { count, of } = tileNumbers([5, 7], { tile: [2, 3] });

@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { deflateRawSync } from "node:zlib";
 import type { ByteSource } from "./bytes.ts";
-import { inflatedBytes } from "./inflate.ts";
+import { inflatedBytes } from "./zip.ts";
 
 const DATA = Uint8Array.from({ length: 200_000 }, (_, i) => (i * i) >> 7);
 const PACKED = deflateRawSync(DATA);
