@@ -2,7 +2,9 @@
 set -euo pipefail
 wgconv() { deno run -A --quiet "$GITHUB_ACTION_PATH/main.ts" "$@"; }
 
-mapfile -t words < <(xargs -n 1 printf '%s\n' <<<"$COMMAND")
+# macOS's bash, 3.2, has no mapfile, and takes an empty array for one that is not set.
+words=()
+while IFS= read -r word; do words+=("$word"); done < <(xargs -n 1 printf '%s\n' <<<"$COMMAND")
 command=${words[0]-}
 options=("${words[@]:1}")
 mkdir -p "$RESULTS"
@@ -27,7 +29,7 @@ esac
 [[ $command == verify ]] || options+=(--force)
 
 code=0
-wgconv "$command" "${options[@]}" --jsonl "$records" || code=$?
+wgconv "$command" ${options[@]+"${options[@]}"} --jsonl "$records" || code=$?
 {
   echo "records=$records"
   echo "junit=$junit"

@@ -106,6 +106,10 @@ Deno.test("the usual table fits 100 columns, or the terminal, and names problem,
   ]);
   assert.deepEqual(heads(plain, 80), ["problem", "op", "algorithm", ...figures]);
   assert.ok(heads(plain, 150).includes("workspace"));
+  // A layer's name loses its middle before the figures go.
+  const named = `mb1ic4ih8oc4kh3n"resnet50_layer1/layer1.0/downsample/downsample.0/Conv*2"`;
+  const layer = record(4, 1, { problem: named });
+  for (const figure of figures) assert.ok(heads([layer]).includes(figure), figure);
   assert.ok(!heads(plain, 400).includes("kernel"));
   for (const room of [undefined, 80, 100, 120, 160]) {
     for (const cases of [LONG, LONG.slice(1), [...plain, ...LONG]]) {

@@ -143,6 +143,8 @@ function usualColumns(coming: readonly ComingCase[], ceilings: Ceilings): CaseCo
 const USUAL_ROOM = 100;
 /** What `auto` may take beyond the width that its column begins with. */
 const AUTO_TAKES = 8;
+/** A name that is longer loses its middle before a figure goes. */
+const NAME_ROOM = 36;
 const SPARED = ["workspace", "bound", "gbs", "bandwidth", "layout", "noise", "peak"] as const;
 const SPARED_LAST = ["mare", "gflops"] as const;
 
@@ -156,7 +158,8 @@ function fittingColumns(
     for (const one of spared) {
       const widths = names.map((name) => {
         const { title, width = 0 } = columnOf(name, coming);
-        return Math.max(title.length, width) + 2;
+        const wanted = name === "problem" ? Math.min(width, NAME_ROOM) : width;
+        return Math.max(title.length, wanted) + 2;
       });
       if (widths.reduce((sum, width) => sum + width, -2) <= room) return;
       names = names.filter((name) => name !== one);

@@ -64,6 +64,19 @@ Deno.test("the action runs in another repository, and exits as wgconv does", asy
   assert.equal(made.code, 2);
 });
 
+Deno.test("the action's scripts run by macOS's bash, and install no driver there", async () => {
+  using folder = temporaryDirectory();
+  await Deno.writeTextFile(`${folder.path}/uname`, "#!/bin/sh\necho Darwin\n", { mode: 0o755 });
+  for (const name of ["ls", "sudo"]) {
+    await Deno.writeTextFile(`${folder.path}/${name}`, "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+  }
+  const PATH = `${folder.path}:${Deno.env.get("PATH")}`;
+  const driver = await run("bash", [`${ROOT}action/driver.sh`], { env: { PATH } });
+  assert.equal(driver.code, 0, driver.stderr);
+  const script = await Deno.readTextFile(`${ROOT}action/run.sh`);
+  assert.doesNotMatch(script, /^(mapfile|readarray)|\$\{\w+[,^]/m);
+});
+
 Deno.test("the example workflow names an action of this version, and files that the action writes", async () => {
   const workflow = await Deno.readTextFile(`${ROOT}examples/accuracy.yml`);
   assert.match(workflow, new RegExp(`uses: wgconv/wgconv@v${VERSION.replaceAll(".", "\\.")}\n`));
