@@ -42,6 +42,12 @@ export function textBytesOf(
     const piece = new Uint8Array(64 << 10);
     for (let count = file.readSync(piece); count !== null; count = file.readSync(piece)) {
       const bytes = piece.slice(0, count);
+      if (length === 0 && isUtf16(bytes)) {
+        throw new InputTypeError(
+          `Cannot read ${path}: it is UTF-16, as PowerShell's > writes; save it as UTF-8, ` +
+            "or have it written by --output or --jsonl",
+        );
+      }
       // No text has a zero in it; a device that gives nothing else is known by its first bytes.
       if (bytes.includes(0)) throw new InputTypeError(`Cannot read ${path}: it is no text`);
       length += count;
@@ -54,6 +60,11 @@ export function textBytesOf(
   } catch (error) {
     throw unreadable(error, path);
   }
+}
+
+/** Whether bytes begin with a byte order mark of UTF-16. */
+function isUtf16([first, second]: Uint8Array): boolean {
+  return first === 0xff && second === 0xfe || first === 0xfe && second === 0xff;
 }
 
 /** An error of the system's with a sentence that names the file, not the call. */

@@ -21,6 +21,11 @@ Deno.test("readText() reads a text, and names what it cannot read", async () => 
       name: "TypeError",
       message: `Cannot read ${path}: it is no text`,
     });
+    await Deno.writeFile(path, Uint8Array.of(0xff, 0xfe, 0x6d, 0, 0x62, 0));
+    assert.throws(
+      () => readText(path),
+      /: it is UTF-16, as PowerShell's > writes; save it as UTF-8/,
+    );
     // A hole in a file takes no disk.
     await Deno.truncate(path, MAX_TEXT_BYTES + 1);
     assert.throws(() => readText(path), {

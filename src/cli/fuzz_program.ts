@@ -71,16 +71,32 @@ export async function programOf(
   }
   const argvOf = (of: KernelRequest["words"]) =>
     shell
-      ? [...SHELL, text.replaceAll(PLACES, (_, one: string) => escape(of[one] ?? ""))]
+      ? [...SHELL, text.replaceAll(PLACES, (_, one: string) => forShell(of[one] ?? ""))]
       : words.map((word) => word.replaceAll(PLACES, (_, one: string) => of[one] ?? ""));
   return { name, open: () => runCommand(argvOf, ms), [Symbol.dispose]: () => {} };
 }
 
-const SHELL: readonly string[] = Deno.build.os === "windows" ? ["cmd", "/c"] : ["sh", "-c"];
+const IS_WINDOWS = Deno.build.os === "windows";
+const SHELL: readonly string[] = IS_WINDOWS ? ["cmd", "/c"] : ["sh", "-c"];
 
-function wordsOf(text: string): string[] {
+/** A word as the shell takes it for one. */
+function forShell(word: string): string {
+  return IS_WINDOWS ? `"${word.replaceAll('"', '\\"')}"` : escape(word);
+}
+
+/**
+ * The words of a command.
+ *
+ * @param backslashes Whether they stand for themselves, as in Windows' paths.
+ * @throws {SyntaxError} where a quote is not closed.
+ */
+export function wordsOf(text: string, backslashes = IS_WINDOWS): string[] {
+  // What stands between single quotes stays as it is.
+  const plain = backslashes
+    ? text.replace(/'[^']*'|\\(?!")/g, (part) => part === "\\" ? "\\\\" : part)
+    : text;
   try {
-    return split(text);
+    return split(plain);
   } catch {
     throw new InputSyntaxError(`Cannot verify: a quote of the command ${text} is not closed`);
   }

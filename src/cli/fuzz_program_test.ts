@@ -1,0 +1,13 @@
+import assert from "#assert";
+import { wordsOf } from "./fuzz_program.ts";
+
+Deno.test("wordsOf() keeps the backslashes of Windows' paths, and spaces within quotes", () => {
+  const command = String.raw`C:\tools\conv.exe "C:\my data\{input}" 'D:\a b' {output} a\"b`;
+  const words = [String.raw`C:\tools\conv.exe`, String.raw`C:\my data\{input}`, String.raw`D:\a b`];
+  assert.deepEqual(wordsOf(command, true), [...words, "{output}", 'a"b']);
+  assert.deepEqual(wordsOf(String.raw`./my\ conv "a b" {output}`, false), [
+    "./my conv",
+    "a b",
+    "{output}",
+  ]);
+});
