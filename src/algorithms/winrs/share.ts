@@ -169,7 +169,7 @@ function shareKernel(
   const access = (name: "input" | "output") =>
     loadedTensor(module, name, wide, buffers.split(tensor[name]), value);
   const [inputAccess, gradientAccess] = [access("input"), access("output")];
-  const whole = shape.filterInStride === 1 && shape.inChannels % 4 === 0 && elements % 4 === 0;
+  const whole = shape.strides.filter.in === 1 && shape.inChannels % 4 === 0 && elements % 4 === 0;
   const vector = whole ? 4 : 1;
   const written = (name: "result" | "buckets", buffer: number) =>
     module.tensor(name, "write", vector, buffers.split(buffer));
@@ -222,7 +222,7 @@ function shareKernel(
     store,
   );
   const { workgroups } = kernel;
-  const blocks = workgroups / (configuration.segmentation.rows * shape.segmentColumns);
+  const blocks = workgroups / (configuration.segmentation.rows * shape.segments.columns);
   return {
     kernel,
     tile: units === undefined ? slicePolicyName(policyOf(request, omega)) : unitSliceName(units),
@@ -293,24 +293,23 @@ function correlationShape(
     groups: problem.groups,
     outChannels: outputs,
     inChannels: inputs,
-    inputBatchStride: input[0],
-    inputChannelStride: input[1],
-    gradientBatchStride: gradient[0],
-    gradientChannelStride: gradient[1],
-    filterOutStride: filter[0],
-    filterInStride: filter[1],
+    strides: {
+      input: { batch: input[0], channel: input[1] },
+      gradient: { batch: gradient[0], channel: gradient[1] },
+      filter: { out: filter[0], in: filter[1] },
+    },
     outer: axes.outerAxes.map(axis),
     width: axis(axes.widthAxis),
-    n: omega.n,
-    r: omega.r,
-    tiledRows: omega.rows,
-    tiles,
-    firstColumn,
-    segmentColumns,
-    firstBucket,
-    segmentRows: segmentation.rows,
-    segmentHeights: rowHeights(rows, segmentation),
-    bucketColumns: segmentation.shared ? segmentation.firstColumns : segmentation.columns,
+    tile: omega,
+    segments: {
+      tiles,
+      firstColumn,
+      columns: segmentColumns,
+      rows: segmentation.rows,
+      heights: rowHeights(rows, segmentation),
+      firstBucket,
+      bucketColumns: segmentation.shared ? segmentation.firstColumns : segmentation.columns,
+    },
     imagesFirst: layout !== "nchw",
     channelsInner: layout === "nhwc",
   };

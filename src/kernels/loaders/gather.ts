@@ -23,23 +23,28 @@ export interface GatherShape {
   readonly axes: readonly Axis[];
   /** Backward: columns are places of the workgroup's class of strides (`classText()`), whose taps a step lies within. */
   readonly classes?: boolean;
-  readonly batch: number;
-  /** Source channels of a group. */
-  readonly channels: number;
-  /** Channels in the depth order, at least `channels`: a multiple of the tile depth, or `channels` itself. */
+  readonly source: GatherSource;
+  /** Channels in the depth order, at least the source's: a multiple of the tile depth, or these themselves. */
   readonly paddedChannels: number;
-  readonly batchStride: number;
-  readonly channelStride: number;
   /** Columns count images fastest (chwn) instead of places. */
   readonly batchInner: boolean;
   /** 4 where columns count four images at one place after each other, as {@linkcode ColumnOrder} does. */
   readonly interleave: 1 | 4;
   readonly vector: TileAccess["vector"];
   readonly along: "place" | "depth";
-  /** Elements from a place to the next in memory, where they do not lie beside each other. */
-  readonly pitch?: number | undefined;
   readonly tileDepth: number;
   readonly walk: GatherWalk;
+}
+
+/** Images as they lie, strides in elements. */
+export interface GatherSource {
+  readonly batch: number;
+  /** Of a group. */
+  readonly channels: number;
+  readonly batchStride: number;
+  readonly channelStride: number;
+  /** From a place to the next, where they do not lie beside each other. */
+  readonly pitch?: number | undefined;
 }
 
 /**
@@ -87,7 +92,7 @@ export function gatherLoader(
   source: TensorAccess,
   shape: GatherShape,
 ): TileLoader {
-  const { axes, classes = false, vector, walk, direction } = shape;
+  const { axes, classes = false, vector, walk, direction, source: lies } = shape;
   const forward = direction === "forward";
   const size = (name: string, value: number) => module.size(`gather_${name}`, value);
   const elements = (name: string, stride: number) => size(name, stride / vector);
@@ -100,9 +105,9 @@ export function gatherLoader(
   // Channels of a step.
   const deep = shape.tileDepth / (row?.taps ?? 1);
   const blocks = size("blocks", Math.ceil(shape.paddedChannels / deep));
-  const channels = size("channels", shape.channels);
+  const channels = size("channels", lies.channels);
   const padded = size("padded_channels", shape.paddedChannels);
-  const batch = size("batch", shape.batch);
+  const batch = size("batch", lies.batch);
   const places = size("places", product(axes.map(({ places }) => places)));
   const taps = axes.map((axis, d) => classes ? `class_taps${d}` : size(`taps${d}`, axis.taps));
   const tapCount = classes ? "class_taps" : size("taps", product(axes.map(({ taps }) => taps)));
@@ -112,9 +117,9 @@ export function gatherLoader(
   const dilations = axes.map((axis, d) => size(`dilation${d}`, axis.dilation));
   const widths = axes.map((axis, d) => size(`places${d}`, axis.places));
   const steps = axes.map((axis, d) => elements(`step${d}`, axis.sourceStride));
-  const groupStride = elements("group_stride", shape.channels * shape.channelStride);
-  const batchStride = stride("batch_stride", shape.batchStride);
-  const channelStride = stride("channel_stride", shape.channelStride);
+  const groupStride = elements("group_stride", lies.channels * lies.channelStride);
+  const batchStride = stride("batch_stride", lies.batchStride);
+  const channelStride = stride("channel_stride", lies.channelStride);
   const all = range(axes.length);
   const sum = (...terms: string[]) => terms.join(" + ");
   const far = (axes: readonly number[], at: (d: number) => string) =>
@@ -171,8 +176,8 @@ export function gatherLoader(
     );
   };
   // Channels beyond the last are zero.
-  const beyond = module.mode === "uniform" || shape.channels !== shape.paddedChannels ||
-    shape.channels % deep !== 0;
+  const beyond = module.mode === "uniform" || lies.channels !== shape.paddedChannels ||
+    lies.channels % deep !== 0;
   const load = (base: (p: number) => string) => (p: number, k: number, target: string) => {
     const inside = beyond ? [`b_c${k} < ${channels}`] : [];
     return `      ${target} = ${source.load(`${base(p)} + b_far${k}`, inside)};`;
@@ -189,7 +194,7 @@ export function gatherLoader(
     value: source.value,
     along: shape.along,
     // Where only the device knows sizes one text is all pitches': that of most, whose places share no line.
-    ...(module.mode === "constant" && shape.pitch !== undefined ? { pitch: shape.pitch } : {}),
+    ...(module.mode === "constant" && lies.pitch !== undefined ? { pitch: lies.pitch } : {}),
   };
   if (walk === "point") {
     const outside = module.mode === "uniform" ||

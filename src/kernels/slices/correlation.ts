@@ -19,33 +19,45 @@ export interface CorrelationShape {
   /** Of a group. */
   readonly outChannels: number;
   readonly inChannels: number;
-  readonly inputBatchStride: number;
-  readonly inputChannelStride: number;
-  readonly gradientBatchStride: number;
-  readonly gradientChannelStride: number;
-  readonly filterOutStride: number;
-  readonly filterInStride: number;
+  readonly strides: CorrelationStrides;
   /** Outermost first; the outermost's rows without input are clipped. */
   readonly outer: readonly GradientAxis[];
   readonly width: GradientAxis;
-  readonly n: number;
-  readonly r: number;
-  /** The same along the last outer axis, of stride and dilation 1, where patches have rows: those of ∇W, and of ∇Y. */
-  readonly tiledRows?: { readonly n: number; readonly r: number } | undefined;
-  /** Tiles of a row, the first one's column, and the segments that share them. */
-  readonly tiles: number;
-  readonly firstColumn: number;
-  readonly segmentColumns: number;
-  readonly segmentRows: number;
-  /** Rows of ∇Y of each, or tiles of them. */
-  readonly segmentHeights: Parts;
-  /** Bucket of the first segment of row 0, and of how many a row has. */
-  readonly firstBucket: number;
-  readonly bucketColumns: number;
+  readonly tile: CorrelationTile;
+  readonly segments: CorrelationSegments;
   /** Images follow each other fastest along the depth; tiles of a row otherwise (nchw). */
   readonly imagesFirst: boolean;
   /** Channels lie together in memory (nhwc), so neighbouring threads bring neighbouring channels. */
   readonly channelsInner: boolean;
+}
+
+/** Columns of ∇W and of ∇Y of a tile. */
+export interface CorrelationTile {
+  readonly n: number;
+  readonly r: number;
+  /** The same along the last outer axis, of stride and dilation 1, where patches have rows. */
+  readonly rows?: { readonly n: number; readonly r: number } | undefined;
+}
+
+/** From an image, a channel or an output channel to the next, in elements. */
+export interface CorrelationStrides {
+  readonly input: { readonly batch: number; readonly channel: number };
+  readonly gradient: { readonly batch: number; readonly channel: number };
+  readonly filter: { readonly out: number; readonly in: number };
+}
+
+/** A grid of segments of ∇Y, and where each one's sums go. */
+export interface CorrelationSegments {
+  /** Tiles of a row, the first one's column, and the columns of segments that share them. */
+  readonly tiles: number;
+  readonly firstColumn: number;
+  readonly columns: number;
+  readonly rows: number;
+  /** Rows of ∇Y of each, or tiles of them. */
+  readonly heights: Parts;
+  /** Bucket of the first segment of row 0, and of how many a row has. */
+  readonly firstBucket: number;
+  readonly bucketColumns: number;
 }
 
 /** A length in parts, the longer ones first: so many are `long`, those behind them `short`; its end cuts the last ones off. */
@@ -62,33 +74,33 @@ export function evenParts(size: number, parts: number): Parts {
 }
 
 /** Outer axes as kernels go over them: of the one whose rows are tiled pieces of the filter, and tiles. */
-export function outerUnits({ outer, tiledRows }: CorrelationShape): readonly GradientAxis[] {
+export function outerUnits({ outer, tile: { rows } }: CorrelationShape): readonly GradientAxis[] {
   const last = outer.at(-1);
-  if (tiledRows === undefined || last === undefined) return outer;
+  if (rows === undefined || last === undefined) return outer;
   return [...outer.slice(0, -1), {
     ...last,
-    taps: last.taps / tiledRows.n,
-    places: Math.ceil(last.places / tiledRows.r),
+    taps: last.taps / rows.n,
+    places: Math.ceil(last.places / rows.r),
   }];
 }
 
 /** Whether an outer axis is the one whose rows are tiled. */
-export function isTiled({ outer, tiledRows }: CorrelationShape, axis: number): boolean {
-  return tiledRows !== undefined && axis === outer.length - 1;
+export function isTiled({ outer, tile }: CorrelationShape, axis: number): boolean {
+  return tile.rows !== undefined && axis === outer.length - 1;
 }
 
 const product = (values: readonly number[]) => values.reduce((all, one) => all * one, 1);
 
 /** Independent products: pieces of the filter's width, its rows, groups, segments. */
 export function correlationBatches(shape: CorrelationShape): number {
-  return Math.ceil(shape.width.taps / shape.n) *
+  return Math.ceil(shape.width.taps / shape.tile.n) *
     product(outerUnits(shape).map(({ taps }) => taps)) *
-    shape.groups * shape.segmentRows * shape.segmentColumns;
+    shape.groups * shape.segments.rows * shape.segments.columns;
 }
 
 /** Whether all segments have as many tiles of a row, a number of the text; with sizes in a uniform one text serves all. */
 export function evenTiles(module: ModuleBuilder, shape: CorrelationShape): boolean {
-  return module.mode === "constant" && shape.tiles % shape.segmentColumns === 0;
+  return module.mode === "constant" && shape.segments.tiles % shape.segments.columns === 0;
 }
 
 /** Makes sizes of a {@linkcode CorrelationShape} WGSL; numbers below 0 wrap around. */
@@ -125,15 +137,15 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
   const [outermost, ...inner] = outer;
   const innerRows = product(inner.map(({ places }) => places));
   const digits = [
-    { name: "piece", radix: size("pieces", Math.ceil(width.taps / shape.n)) },
+    { name: "piece", radix: size("pieces", Math.ceil(width.taps / shape.tile.n)) },
     ...outer.map((axis, d) => ({ name: `tap${d}`, radix: size(`taps${d}`, axis.taps) })).reverse(),
     { name: "group", radix: size("groups", shape.groups) },
-    { name: "segment_column", radix: vary("segment_columns", shape.segmentColumns) },
-    { name: "segment_row", radix: vary("segment_rows", shape.segmentRows) },
+    { name: "segment_column", radix: vary("segment_columns", shape.segments.columns) },
+    { name: "segment_row", radix: vary("segment_rows", shape.segments.rows) },
   ];
-  const widths = evenParts(shape.tiles, shape.segmentColumns);
+  const widths = evenParts(shape.segments.tiles, shape.segments.columns);
   const column = partText(vary, "column", "segment_column", widths);
-  const row = partText(vary, "row", "segment_row", shape.segmentHeights);
+  const row = partText(vary, "row", "segment_row", shape.segments.heights);
   // Rows of the gradient that meet the input in this row of the filter: start·stride + tap·dilation − padding >= 0.
   const clip = outermost === undefined || isTiled(shape, 0) ? undefined : [
     `  let clip_at = i32(tap0 * ${size("dilation0", outermost.dilation)}) - i32(${
@@ -152,8 +164,8 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
   return [
     digitsText("batch", "batch_rest", digits),
     `  let bucket = segment_row * ${
-      vary("bucket_columns", shape.bucketColumns)
-    } + segment_column + ${vary("first_bucket", shape.firstBucket)};`,
+      vary("bucket_columns", shape.segments.bucketColumns)
+    } + segment_column + ${vary("first_bucket", shape.segments.firstBucket)};`,
     `  let tile_start = ${column.start};`,
     `  let tile_count = ${
       evenTiles(module, shape) ? size("segment_tiles", widths.short) : column.length
@@ -219,8 +231,8 @@ function depthText(
       ? []
       : [`let ${index} = ${slot === undefined ? "at" : `at * ${depth}u + ${p}depth${slot}`};`]),
     `let ${name("image")} = ${image};`,
-    `let ${name("column")} = (tile_start + ${tile}) * ${shape.r}u + ${
-      size("first_column", shape.firstColumn)
+    `let ${name("column")} = (tile_start + ${tile}) * ${shape.tile.r}u + ${
+      size("first_column", shape.segments.firstColumn)
     };`,
     `let ${name("row")} = row_start + ${row};`,
     digitsText(
@@ -280,7 +292,7 @@ export function correlationColumns(
   const p = `${side}_`;
   const { outer, width } = shape;
   const input = which === "input";
-  const channelStride = input ? shape.inputChannelStride : shape.gradientChannelStride;
+  const { batch: images, channel: channelStride } = shape.strides[which];
   const channels = input ? shape.inChannels : shape.outChannels;
   // Vectors are of neighbouring channels.
   const channelSize = vector === 1 ? own(`${which}_channel`, channelStride) : "1u";
@@ -291,7 +303,7 @@ export function correlationColumns(
   const counted = together && vector === 1 && !evenTiles(module, shape);
   const coordinate = (slot: number | undefined, d: number) => {
     const o = `${p}o${slot ?? ""}_${d}`;
-    const { n, r } = shape.tiledRows ?? { n: 1, r: 1 };
+    const { n, r } = shape.tile.rows ?? { n: 1, r: 1 };
     if (isTiled(shape, d)) {
       return input
         ? `(${o} * ${r}u + tap${d} * ${n}u - ${size(`padding${d}`, outer[d]!.padding)})`
@@ -304,12 +316,9 @@ export function correlationColumns(
       : o;
   };
   const step = stride(`${which}_width`, input ? width.sourceStride : width.gradientStride);
-  const batchStride = stride(
-    `${which}_batch`,
-    input ? shape.inputBatchStride : shape.gradientBatchStride,
-  );
+  const batchStride = stride(`${which}_batch`, images);
   const rowAxis = outer.length - 1;
-  const lines = shape.tiledRows && outer[rowAxis]![input ? "size" : "places"];
+  const lines = shape.tile.rows && outer[rowAxis]![input ? "size" : "places"];
   const rows = lines === undefined ? undefined : {
     size: size(`${which}_lines`, lines),
     value: lines,
@@ -319,7 +328,7 @@ export function correlationColumns(
     const its = (what: string) => `${p}${what}${slot ?? ""}`;
     const column = input
       ? `${its("column")} * ${size("width_stride", width.stride)} + piece * ${
-        size("piece_step", shape.n * width.dilation)
+        size("piece_step", shape.tile.n * width.dilation)
       } - ${size("width_padding", width.padding)}`
       : its("column");
     const inside = [

@@ -268,11 +268,11 @@ export function correlationStore(
 
   function text(outputs: readonly string[]): string {
     const size = correlationSizes(module);
-    const { outer, width, n, tiledRows } = shape;
+    const { outer, width, tile: { n, rows: tiledRows } } = shape;
     const { vector } = result;
     const base = [
       `(group * ${size("gradient_channels", shape.outChannels)} + row) * ${
-        size("filter_out", shape.filterOutStride)
+        size("filter_out", shape.strides.filter.out)
       }`,
       ...outer.map((axis, d) => {
         const tap = isTiled(shape, d) ? `tap${d} * ${tiledRows!.n}u` : `tap${d}`;
@@ -292,7 +292,7 @@ export function correlationStore(
         out: `out${j}${part}`,
         there: `there${j}${part}`,
         offset: `base${down} + ${place}u * ${step} + ${column} * ${
-          size("filter_in", shape.filterInStride)
+          size("filter_in", shape.strides.filter.in)
         }`,
         rest: ` + (bucket - 1u) * ${size("filter_elements", elements)}`,
         inside: [

@@ -28,6 +28,16 @@ function axis(places: number, taps: number): GradientAxis {
   };
 }
 
+const SEGMENTS = {
+  tiles: 4,
+  firstColumn: 0,
+  columns: 2,
+  rows: 3,
+  heights: { long: 3, longOnes: 0, short: 3 },
+  firstBucket: 0,
+  bucketColumns: 2,
+};
+
 /** Ω4(3,2) on the first 4 tiles of rows of 10, in 2 x 3 segments. */
 function shape(more: Partial<CorrelationShape> = {}): CorrelationShape {
   return {
@@ -35,23 +45,15 @@ function shape(more: Partial<CorrelationShape> = {}): CorrelationShape {
     groups: 2,
     outChannels: 16,
     inChannels: 8,
-    inputBatchStride: 1,
-    inputChannelStride: 1,
-    gradientBatchStride: 1,
-    gradientChannelStride: 1,
-    filterOutStride: 1,
-    filterInStride: 1,
+    strides: {
+      input: { batch: 1, channel: 1 },
+      gradient: { batch: 1, channel: 1 },
+      filter: { out: 1, in: 1 },
+    },
     outer: [axis(9, 3)],
     width: axis(10, 6),
-    n: 3,
-    r: 2,
-    tiles: 4,
-    firstColumn: 0,
-    segmentColumns: 2,
-    segmentRows: 3,
-    segmentHeights: { long: 3, longOnes: 0, short: 3 },
-    firstBucket: 0,
-    bucketColumns: 2,
+    tile: { n: 3, r: 2 },
+    segments: SEGMENTS,
     imagesFirst: true,
     channelsInner: true,
     ...more,
@@ -64,10 +66,11 @@ Deno.test("correlationBatches() counts pieces of the width, filter rows, groups 
 });
 
 Deno.test("correlationBatchText() is the same for any number of segment rows, however high", () => {
-  const text = (segmentRows: number, long: number) => {
+  const text = (rows: number, long: number) => {
     const module = moduleBuilder("constant");
-    const segmentHeights = { long, longOnes: segmentRows - 1, short: 1 };
-    const made = correlationBatchText(module, shape({ segmentRows, segmentHeights }));
+    const heights = { long, longOnes: rows - 1, short: 1 };
+    const segments = { ...SEGMENTS, rows, heights };
+    const made = correlationBatchText(module, shape({ segments }));
     return { made, uniforms: [...module.uniforms()!] };
   };
   assert.equal(text(2, 8).made, text(9, 1).made);
@@ -76,8 +79,8 @@ Deno.test("correlationBatchText() is the same for any number of segment rows, ho
 });
 
 Deno.test("correlationBatchText() bakes in the tiles of segments that have equally many", () => {
-  const text = (mode: "constant" | "uniform", segmentColumns: number) =>
-    correlationBatchText(moduleBuilder(mode), shape({ segmentColumns }));
+  const text = (mode: "constant" | "uniform", columns: number) =>
+    correlationBatchText(moduleBuilder(mode), shape({ segments: { ...SEGMENTS, columns } }));
   assert.match(text("constant", 2), /tile_count = 2u;/);
   const either =
     /tile_count = select\(sizes\.winrs_column_short, sizes\.winrs_column_long, segment_column < sizes\.winrs_column_long_ones\);/;
@@ -116,7 +119,7 @@ Deno.test("correlationLoader() finds tile and row once where whole steps share t
 });
 
 Deno.test("correlationLoader() counts tiles where a step of single channels would divide by how many there are", () => {
-  const uneven = { segmentColumns: 3 };
+  const uneven = { segments: { ...SEGMENTS, columns: 3 } };
   const [first, second] = (["a", "b"] as const).map((side) => loaderOf(uneven, { side })) as [
     ReturnType<typeof loaderOf>,
     ReturnType<typeof loaderOf>,
