@@ -101,9 +101,11 @@ export function packedShape(
     paddedChannels,
     taps: count,
     depth: ceilTo(count * paddedChannels, policy.depth),
-    groupStride: outputs * out,
-    rowStride: forward ? out : input,
-    channelStride: forward ? input : out,
-    tapStride: taps.at(-1)!,
+    strides: {
+      group: outputs * out,
+      row: forward ? out : input,
+      channel: forward ? input : out,
+      tap: taps.at(-1)!,
+    },
   };
 }

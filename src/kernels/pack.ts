@@ -8,7 +8,15 @@ import { axisDigits, digitsText } from "./axes.ts";
 import { bankedIndex, sharesBanks } from "./loader.ts";
 import { eachElement, type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
 
-/** A filter or matrix as a stack of matrices: element = group·groupStride + row·rowStride + channel·channelStride + tap·tapStride. */
+/** From a group, row, channel or tap to the next, in elements. */
+export interface PackStrides {
+  readonly group: number;
+  readonly row: number;
+  readonly channel: number;
+  readonly tap: number;
+}
+
+/** A filter or matrix as a stack of matrices of rows and channels, one for each group and tap. */
 export interface PackShape {
   readonly groups: number;
   readonly rows: number;
@@ -18,10 +26,7 @@ export interface PackShape {
   readonly taps: number;
   /** taps·paddedChannels, rounded up to the tile's depth. */
   readonly depth: number;
-  readonly groupStride: number;
-  readonly rowStride: number;
-  readonly channelStride: number;
-  readonly tapStride: number;
+  readonly strides: PackStrides;
   /**
    * Window order: taps of all axes but the last count fastest, `outerTaps` of them, `innerTaps` of the last.
    * Row-major where absent.
@@ -60,23 +65,23 @@ export function packedElements(shape: PackShape): number {
 
 /** Which of an operand's own depth lies closest together, where that is closer than its rows; else undefined. */
 function depthFirst(shape: PackShape): "tap" | "channel" | undefined {
-  const { taps, channels, tapStride, channelStride, rowStride, classes } = shape;
+  const { taps, channels, strides, classes } = shape;
   if (classes !== undefined) return undefined;
-  const tapFirst = taps > 1 && (channels === 1 || tapStride < channelStride);
-  if ((tapFirst ? tapStride : channelStride) >= rowStride) return undefined;
+  const tapFirst = taps > 1 && (channels === 1 || strides.tap < strides.channel);
+  if ((tapFirst ? strides.tap : strides.channel) >= strides.row) return undefined;
   return tapFirst ? "tap" : "channel";
 }
 
 /** Whether an operand whose channels follow each other is read and written by whole vectors of four. */
 function byVectors(shape: PackShape): boolean {
-  const { groups, taps, channelStride, groupStride, rowStride, tapStride } = shape;
-  return depthFirst(shape) === "channel" && channelStride === 1 && [
+  const { groups, taps, strides } = shape;
+  return depthFirst(shape) === "channel" && strides.channel === 1 && [
     shape.channels,
     shape.paddedChannels,
     shape.paddedRows,
-    rowStride,
-    groups > 1 ? groupStride : 0,
-    taps > 1 ? tapStride : 0,
+    strides.row,
+    groups > 1 ? strides.group : 0,
+    taps > 1 ? strides.tap : 0,
     shape.tapRows?.channels ?? 0,
   ].every((elements) => elements % 4 === 0);
 }
@@ -110,13 +115,13 @@ export function packStridedKernel(
   // What goes through unchanged needs no conversion.
   const from = module.bind("unpacked", "read", vector, element, element);
   const to = module.bind("packed", "write", vector, element, element);
-  const { window, tapRows } = shape;
+  const { window, tapRows, strides } = shape;
   const name = `pack_strided_${element}${vector === 4 ? "x4" : ""}${
     first === undefined ? "" : `_${first}`
   }${window ? "_window" : ""}${tapRows ? `_rows${tapRows.reversed ? "_reversed" : ""}` : ""}${
     shape.classes ? `_${shape.classes.inner}${shape.classes.axes.length}d` : ""
   }${module.splitTrait()}`;
-  const size = (key: Exclude<keyof PackShape, "window" | "tapRows" | "classes">) =>
+  const size = (key: Exclude<keyof PackShape, "strides" | "window" | "tapRows" | "classes">) =>
     module.size(key, shape[key]);
   const outerTaps = window && module.size("outer_taps", window.outerTaps);
   const innerTaps = window && module.size("inner_taps", window.innerTaps);
@@ -128,10 +133,10 @@ export function packStridedKernel(
     paddedChannels: size("paddedChannels"),
     taps: size("taps"),
     depth: size("depth"),
-    groupStride: size("groupStride"),
-    rowStride: size("rowStride"),
-    channelStride: size("channelStride"),
-    tapStride: size("tapStride"),
+    groupStride: module.size("groupStride", strides.group),
+    rowStride: module.size("rowStride", strides.row),
+    channelStride: module.size("channelStride", strides.channel),
+    tapStride: module.size("tapStride", strides.tap),
     zero: zeroOf(from.value, vector),
     load: from.load,
     // A tap of the source by its place in the depth, and the other way around.

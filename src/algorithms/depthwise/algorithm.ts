@@ -182,10 +182,12 @@ function packShape(request: PlanRequest): PackShape {
     paddedChannels: channels,
     taps,
     depth: taps * channels,
-    groupStride: 0,
-    rowStride,
-    channelStride: channels === 1 ? 0 : channelStride,
-    tapStride: axes.at(-1)!,
+    strides: {
+      group: 0,
+      row: rowStride,
+      channel: channels === 1 ? 0 : channelStride,
+      tap: axes.at(-1)!,
+    },
   };
 }
 

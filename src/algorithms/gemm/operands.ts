@@ -322,11 +322,11 @@ export function packOperandPass(
     paddedChannels: depth,
     taps: 1,
     depth: padded.depth,
-    groupStride: places * depth,
-    ...(along === "depth"
-      ? { rowStride: depth, channelStride: 1 }
-      : { rowStride: 1, channelStride: places }),
-    tapStride: 0,
+    strides: {
+      group: places * depth,
+      ...(along === "depth" ? { row: depth, channel: 1 } : { row: 1, channel: places }),
+      tap: 0,
+    },
   };
   const kernel = packStridedKernel(module, shape, storage);
   return pass(kernel, buffers, at);

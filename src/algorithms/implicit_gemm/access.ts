@@ -151,8 +151,8 @@ interface LyingFilter extends Pick<FilterShape, "along" | "together"> {
 
 /** How a filter is read as it lies: along its rows or its channels; undefined where neighbours of both lie far apart. */
 function lyingPlace(request: PlanRequest, shape: PackShape): LyingFilter | undefined {
-  const { groups, rows, channels, taps, groupStride, rowStride, channelStride, tapStride } = shape;
-  const along = rowStride === 1 ? "place" : channelStride === 1 ? "depth" : undefined;
+  const { groups, rows, channels, taps, strides } = shape;
+  const along = strides.row === 1 ? "place" : strides.channel === 1 ? "depth" : undefined;
   if (along === undefined) {
     const elements = groups * rows * channels * taps;
     return elements > CACHED_ELEMENTS
@@ -162,9 +162,9 @@ function lyingPlace(request: PlanRequest, shape: PackShape): LyingFilter | undef
   const four = loadVector(request);
   const whole = [
     along === "place" ? rows : channels,
-    along === "place" ? channelStride : rowStride,
-    taps > 1 ? tapStride : 0,
-    groups > 1 ? groupStride : 0,
+    along === "place" ? strides.channel : strides.row,
+    taps > 1 ? strides.tap : 0,
+    groups > 1 ? strides.group : 0,
   ];
   const vector = whole.every((elements) => four(elements) === 4) ? 4 : 1;
   return { along, together: true, vector, whole };

@@ -8,6 +8,7 @@ import {
   packedWords,
   type PackShape,
   packStridedKernel,
+  type PackStrides,
 } from "../../kernels/pack.ts";
 import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
@@ -55,9 +56,7 @@ export function imageCopy(
       rows: channels,
       paddedRows: paddedChannels,
       channels: elementCount(sizes),
-      groupStride: batchStride,
-      rowStride: channelStride,
-      channelStride: strides.at(-1)!,
+      strides: { group: batchStride, row: channelStride, channel: strides.at(-1)! },
     });
   }
   const last = (key: "stride" | "dilation" | "paddingBegin" | "filterSize") => problem[key].at(-1)!;
@@ -161,9 +160,7 @@ export function gradientCopy(
       rows: places,
       paddedRows: places,
       channels,
-      groupStride: channels * places,
-      rowStride: channels,
-      channelStride: 1,
+      strides: { group: channels * places, row: channels, channel: 1 },
     })
     : {
       batch: filters,
@@ -179,10 +176,13 @@ export function gradientCopy(
 
 /** Matrices of channels x rows, as {@linkcode PackShape} has them of one tap. */
 function matrices(
-  shape: Omit<PackShape, "paddedChannels" | "taps" | "depth" | "tapStride" | "window" | "classes">,
+  shape: Pick<PackShape, "groups" | "rows" | "paddedRows" | "channels"> & {
+    readonly strides: Omit<PackStrides, "tap">;
+  },
 ): PackShape {
   const { channels } = shape;
-  return { ...shape, paddedChannels: channels, taps: 1, depth: channels, tapStride: 0 };
+  const strides = { ...shape.strides, tap: 0 };
+  return { ...shape, paddedChannels: channels, taps: 1, depth: channels, strides };
 }
 
 export function copiedElements(copy: Copy): number {

@@ -91,9 +91,7 @@ Deno.test("filterShape() pads places and channels, and turns the filter around f
     paddedPlaces: 16,
     channels: 3,
     paddedChannels: 8,
-    groupStride: 4 * 27,
-    placeStride: 27,
-    channelStride: 9,
+    strides: { group: 4 * 27, place: 27, channel: 9 },
     outer: [{ taps: 3, r: 1, chunks: 3, stride: 3 }],
     tiled: [{ taps: 3, r: 3, chunks: 1, stride: 1 }],
     rotated: false,
@@ -101,7 +99,7 @@ Deno.test("filterShape() pads places and channels, and turns the filter around f
   });
   const backward = filterShape(request({ ...forward, op: "bwd-data" }), runs, 16, 8);
   assert.deepEqual([backward.places, backward.channels, backward.rotated], [3, 4, true]);
-  assert.deepEqual([backward.placeStride, backward.channelStride], [9, 27]);
+  assert.deepEqual([backward.strides.place, backward.strides.channel], [9, 27]);
 });
 
 Deno.test("unsupportedReason() refuses bwd-filter, and steps along tiled axes", () => {

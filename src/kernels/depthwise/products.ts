@@ -48,7 +48,7 @@ function placeName(place: number): string {
 
 /** Declares where a thread's results lie, and where the source that they meet begins. */
 export function coordinateText(text: DepthwiseText): string {
-  const { shape, module, others, sized, from, products } = text;
+  const { shape, module, others, sized, strides: { source: from }, products } = text;
   const { op, axes, run, results, lanes, segments } = shape;
   const { size } = module;
   const along = axes[run]!;
@@ -171,7 +171,14 @@ function groupedChannels({ shape, module, sources }: DepthwiseText) {
 
 /** One tap of each of the other axes, and one source channel (or vector) where a result sums several, with all taps of the run. */
 function roundText(text: DepthwiseText, hit: readonly string[], which: string): string {
-  const { shape, module, others, sized, from, filterStrides, sources } = text;
+  const {
+    shape,
+    module,
+    others,
+    sized,
+    strides: { source: from, filter: filterStrides },
+    sources,
+  } = text;
   const { op, axes, filter, loop } = shape;
   const count = () => module.size("group_sources", sources);
   const { source: sourceChannel, filter: filterChannel } = groupedChannels(text);
@@ -229,7 +236,7 @@ function ownName({ own }: DepthwiseShape, name: string, channel: number): string
 
 /** Loads each place and each tap of a run when it is met first, and multiplies. */
 function productText(text: DepthwiseText): string {
-  const { shape, sized, filterStrides, products, source, taps } = text;
+  const { shape, sized, strides: { filter: filterStrides }, products, source, taps } = text;
   const { run, filter, loop } = shape;
   const width = vectorWidth(shape);
   const summed = sourceWidth(shape) === 4;
@@ -277,7 +284,7 @@ function productText(text: DepthwiseText): string {
 }
 
 /** WGSL of where a thread's results lie, but for their channel and their place in the run. */
-function targetText({ shape, module, others, to }: DepthwiseText): string {
+function targetText({ shape, module, others, strides: { result: to } }: DepthwiseText): string {
   const { segments, images, channels, axes } = shape;
   const elements = axes.reduce((all, { places }) => all * places, images * channels);
   return [
@@ -302,7 +309,7 @@ export function sharedSums(shape: DepthwiseShape): { first: number; sums: string
 
 /** Stores WGSL's `value`, the sum named `which` of those of a run, if its place exists. */
 export function sharedStoreText(text: DepthwiseText): string {
-  const { shape: { run, results, own }, sized, to, result, steps } = text;
+  const { shape: { run, results, own }, sized, strides: { result: to }, result, steps } = text;
   const value = applyEpilogue(steps, "value", {
     width: 1,
     side: "rows",
@@ -323,7 +330,7 @@ export function sharedStoreText(text: DepthwiseText): string {
 
 /** Stores the run's results that exist, each after the epilogue's steps. */
 export function storeText(text: DepthwiseText): string {
-  const { shape, sized, to, result, steps } = text;
+  const { shape, sized, strides: { result: to }, result, steps } = text;
   const { run, results, vector, own } = shape;
   const width = resultWidth(shape);
   // A thread's channels leave as one vector where a load brings the source's.

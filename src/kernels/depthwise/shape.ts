@@ -238,9 +238,11 @@ export interface DepthwiseText {
   /** Axes but that of runs. */
   readonly others: readonly number[];
   readonly sized: ReturnType<typeof axisSizes>;
-  readonly from: ReturnType<typeof strideSizes>;
-  readonly to: ReturnType<typeof strideSizes>;
-  readonly filterStrides: readonly string[];
+  readonly strides: {
+    readonly source: ReturnType<typeof strideSizes>;
+    readonly result: ReturnType<typeof strideSizes>;
+    readonly filter: readonly string[];
+  };
   readonly products: readonly RunProduct[];
   readonly source: TensorAccess;
   readonly taps: TensorAccess;

@@ -12,10 +12,7 @@ export interface FilterShape extends
     | "groups"
     | "channels"
     | "paddedChannels"
-    | "groupStride"
-    | "rowStride"
-    | "channelStride"
-    | "tapStride"
+    | "strides"
     | "tapRows"
   > {
   /** Taps of each axis. */
@@ -50,12 +47,12 @@ export function filterLoader(
       ? vector === 1 ? index : `${index} / ${vector}u`
       : `${index} * ${size(`${name}_stride`, stride / vector)}`;
   const channels = size("channels", shape.channels);
-  const group = size("group_stride", shape.groups > 1 ? shape.groupStride / vector : 0);
+  const group = size("group_stride", shape.groups > 1 ? shape.strides.group / vector : 0);
   const tapCount = shape.taps.reduce((product, one) => product * one, 1);
-  const tapStride = size("tap_stride", tapCount > 1 ? shape.tapStride / vector : 0);
+  const tapStride = size("tap_stride", tapCount > 1 ? shape.strides.tap / vector : 0);
   const place = (slot: number, place: string) =>
     `  let a_base${slot} = group * ${group} + ${
-      far(`(${rowOf(place)})`, "row", shape.rowStride, "place")
+      far(`(${rowOf(place)})`, "row", shape.strides.row, "place")
     };`;
   const load = (masked: boolean) => (p: number, k: number, target: string) =>
     `      ${target} = ${filter.load(`a_base${p} + a_far${k}`, masked ? [`a_in${k}`] : [])};`;
@@ -88,7 +85,7 @@ export function filterLoader(
           `      let a_c${slot} = b_block * ${deep}u + ${channel};`,
           ...(masked ? [`      let a_in${slot} = a_c${slot} < ${channels};`] : []),
           `      let a_far${slot} = ${tap} * ${tapStride} + ${
-            far(`a_c${slot}`, "channel", shape.channelStride, "depth")
+            far(`a_c${slot}`, "channel", shape.strides.channel, "depth")
           };`,
         ].join("\n");
       },
@@ -106,7 +103,7 @@ export function filterLoader(
         `      let a_k${slot} = a_step * ${shape.tileDepth}u + ${row};`,
         `      let a_in${slot} = a_k${slot} < ${padded} * ${taps};`,
         `      let a_far${slot} = ${
-          far(`(a_k${slot} % ${padded})`, "channel", shape.channelStride, "depth")
+          far(`(a_k${slot} % ${padded})`, "channel", shape.strides.channel, "depth")
         } + ` +
         `(a_k${slot} / ${padded}) * ${tapStride};`,
       ].join("\n"),

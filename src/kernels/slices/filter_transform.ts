@@ -37,9 +37,8 @@ export interface FilterTransformShape {
   readonly paddedPlaces: number;
   readonly channels: number;
   readonly paddedChannels: number;
-  readonly groupStride: number;
-  readonly placeStride: number;
-  readonly channelStride: number;
+  /** From one to the next, in elements. */
+  readonly strides: { readonly group: number; readonly place: number; readonly channel: number };
   readonly outer: readonly FilterAxis[];
   /** One or two axes that the transform works on. */
   readonly tiled: readonly FilterAxis[];
@@ -127,7 +126,7 @@ export function filterTransformKernel(
     ? [slices * matrix, matrix]
     : [matrix, shape.groups * matrix];
   const { statements, outputs } = transformText(transform, "g", (i, j) => `w${i}_${j}`, "f32");
-  const channelsFirst = shape.channelStride <= shape.placeStride;
+  const channelsFirst = shape.strides.channel <= shape.strides.place;
   const name = `slice_filter_${element === "f32" ? "" : `${element}_`}${tile}${
     shape.rotated ? "_rotated" : ""
   }${
@@ -153,9 +152,9 @@ export function filterTransformKernel(
     paddedPlaces: size("padded_places", shape.paddedPlaces),
     paddedChannels: size("padded_channels", shape.paddedChannels),
     base: [
-      `group * ${size("group_stride", shape.groupStride)}`,
-      `place * ${size("place_stride", shape.placeStride)}`,
-      `channel * ${size("channel_stride", shape.channelStride)}`,
+      `group * ${size("group_stride", shape.strides.group)}`,
+      `place * ${size("place_stride", shape.strides.place)}`,
+      `channel * ${size("channel_stride", shape.strides.channel)}`,
       ...shape.outer.map((_, d) => offset(d, 0)),
     ].join(" + "),
     loads: marks && at
