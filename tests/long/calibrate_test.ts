@@ -248,3 +248,10 @@ Deno.test("fused Winograd's policies are probed with as many channels as fill th
   assert.ok(names.length > 10);
   assert.deepEqual(names.filter((name) => !/x8_\d+x\d+d?$/.test(name)), []);
 });
+
+Deno.test("calibrate() refuses a GPU that does something else, too", async () => {
+  await assert.rejects(calibrate("busy", fakeDevice(H200, 2)), {
+    name: "UnsupportedError",
+    message: /^Cannot calibrate: the GPU is busy, \d+ of \d+ measurements did not settle; /,
+  });
+});

@@ -97,6 +97,8 @@ const WHOLLY = 2;
 const NEAR = 0.08;
 /** Samples that spread further than this did not settle. */
 const SETTLED = 0.1;
+/** A GPU of which more than this share of the measurements did not settle does something else, too. */
+const BUSY = 0.25;
 
 /** Figures that scale together where nothing else is known, and what they are measured by: what waits, computes and moves. */
 const TOGETHER: readonly { readonly figures: readonly string[]; readonly by: readonly string[] }[] =
@@ -137,7 +139,7 @@ const NEAR_STEPS = [0.4, 0.2, 0.1, 0.05, 0.025, 0.012].flatMap((step) => [step, 
  * Measures a device's model by small problems of the program's own: first how many workgroups run side by side, then all
  * rates together, then what differs from an H200's ratios.
  *
- * @throws {UnsupportedError} where so little of it ran that nothing can be said, or nothing that figures scale by.
+ * @throws {UnsupportedError} where so little of it ran that nothing can be said, or nothing that figures scale by, or a GPU is busy.
  */
 export async function calibrate(name: string, measuring: Measuring): Promise<Calibrated> {
   const { limits, matrixUnits, workgroupsInFlight } = measuring;
@@ -149,7 +151,14 @@ export async function calibrate(name: string, measuring: Measuring): Promise<Cal
     : await countMultiprocessors(measuring);
   const start = { ...known, name: `${name}, calibrated`, multiprocessors };
   const probes = calibrationProbes({ limits, matrixUnits, model: start });
-  const { cases, notes } = await measureProbes(probes, start, measuring);
+  const { cases, unsettled, notes } = await measureProbes(probes, start, measuring);
+  // What else runs on a CPU is in the least times least.
+  if (!known.software && unsettled > BUSY * cases.length) {
+    throw new UnsupportedError(
+      `Cannot calibrate: the GPU is busy, ${unsettled} of ${cases.length} measurements did not settle; ` +
+        "close what else runs on it, and try again",
+    );
+  }
   if (cases.length < probes.length / 3) {
     throw unusable(`${cases.length} of ${probes.length} measurements`, notes);
   }
@@ -174,7 +183,7 @@ async function measureProbes(
   probes: readonly Probe[],
   start: DeviceModel,
   { time }: Measuring,
-): Promise<{ cases: MeasuredProbe[]; notes: string[] }> {
+): Promise<{ cases: MeasuredProbe[]; unsettled: number; notes: string[] }> {
   const planned = probes.flatMap((probe) => {
     const { plan } = probe;
     return plan === undefined || probe.predict(start) === undefined ? [] : [{ ...probe, plan }];
@@ -182,9 +191,10 @@ async function measureProbes(
   const notes: string[] = [];
   const cases: MeasuredProbe[] = [];
   let rest = planned;
+  let unsettled = 0;
   for (const last of [false, true]) {
     const times = await time(rest);
-    const unsettled: typeof planned = [];
+    const again: typeof planned = [];
     rest.forEach((one, index) => {
       const { name } = one;
       const taken = times[index]!;
@@ -193,20 +203,21 @@ async function measureProbes(
       } else if (!(taken.median > 0 && Number.isFinite(taken.median))) {
         notes.push(`${name}: took ${taken.median} ms, which is no time`);
       } else if (taken.mad > SETTLED * taken.median && !last) {
-        unsettled.push(one);
+        again.push(one);
       } else {
         if (taken.mad > SETTLED * taken.median) {
           const spread = Math.round(100 * taken.mad / taken.median);
+          unsettled++;
           notes.push(`${name}: did not settle, its samples spread by ${spread} %`);
         }
         // What else runs on a CPU only ever makes it slower.
         cases.push({ ...one, ms: start.software ? taken.min : taken.median });
       }
     });
-    rest = unsettled;
+    rest = again;
     if (rest.length === 0) break;
   }
-  return { cases, notes };
+  return { cases, unsettled, notes };
 }
 
 /**
