@@ -24,9 +24,9 @@ export * from "./src/problem/descriptor.ts";
 export * from "./src/problem/epilogue.ts";
 export * from "./src/problem/from_shapes.ts";
 export * from "./src/problem/gemm_problem.ts";
-export type { ByteDType, IntegerOperands } from "./src/problem/integer_operands.ts";
+export type { ByteDType, IntegerOperands } from "./src/problem/conv_elements.ts";
 export * from "./src/problem/gemm_suite.ts";
-export * from "./src/problem/gemm_arithmetic.ts";
+export * from "./src/problem/gemm_problem.ts";
 export {
   type AxisValues,
   bothSides,

@@ -20,8 +20,7 @@ import {
   type TensorSpec,
 } from "../mod.ts";
 import { oneOf, wholeNumber } from "../src/cli/values.ts";
-import { nsPerTick } from "../src/gpu/calibrate.ts";
-import { PassTimer, TIMED_PASSES } from "../src/gpu/timer.ts";
+import { nsPerTick, PassTimer, TIMED_PASSES } from "../src/gpu/calibrate.ts";
 import { LAYOUTS } from "../src/tensor/layout.ts";
 
 const { values } = parseArgs({

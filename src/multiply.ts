@@ -3,7 +3,7 @@ import { expectObject } from "./expect.ts";
 import type { Clock } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
 import { expectRuns } from "./layers/expect_call.ts";
-import { expectBudget, type TuneOptions } from "./layers/tuned.ts";
+import { expectBudget, type TuneOptions } from "./layers/plan_cache.ts";
 import { planProduct, type ProductPlanOptions, tunedProduct } from "./layers/product.ts";
 import {
   type GemmDType,

@@ -5,7 +5,7 @@ import { parseDescriptor } from "../src/problem/descriptor.ts";
 import type { CaseRecord } from "../src/report/record.ts";
 import { type ConvAsked, convSubject } from "../src/run/conv_subject.ts";
 import type { CheckMode } from "../src/run/coverage.ts";
-import { batchedSubject } from "../src/run/cut_batch.ts";
+import { batchedSubject } from "../src/run/batch.ts";
 import type { Executor } from "../src/run/executor.ts";
 import { fillOperands } from "../src/run/operands.ts";
 import { type OperandFiles, runStream, type StreamJob } from "../src/run/stream.ts";

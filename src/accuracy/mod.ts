@@ -17,10 +17,9 @@ export {
   sampleAlone,
   type Yardstick,
 } from "./yardstick.ts";
-export { judge, type Judgement, type JudgeOptions } from "./gate.ts";
+export { EMPTY_RESULT, judge, type Judgement, type JudgeOptions } from "./gate.ts";
 export type { ErrorGroup, Grouping } from "./groups.ts";
 export { rmsLimit, typicalRms } from "./limits.ts";
-export { EMPTY_RESULT } from "./notes.ts";
 export {
   arithmeticPrecision,
   errorScale,

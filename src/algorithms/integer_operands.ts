@@ -8,7 +8,7 @@ import {
   zeroBiasKernel,
 } from "../kernels/bytes.ts";
 import { accumulationLength, type ConvProblem } from "../problem/conv_problem.ts";
-import type { ByteDType } from "../problem/integer_operands.ts";
+import type { ByteDType } from "../problem/conv_elements.ts";
 import { planTime, predictPlanMs } from "./cost/auto.ts";
 import { deviceOf } from "./device/h200.ts";
 import { convEpilogue, pass, runnable } from "./passes.ts";

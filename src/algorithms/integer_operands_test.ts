@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
-import type { IntegerOperands } from "../problem/integer_operands.ts";
+import type { IntegerOperands } from "../problem/conv_elements.ts";
 import { canonicalName } from "../kernels/kernel.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
 import { planConv, tryPlanConv } from "./planner.ts";

@@ -4,7 +4,7 @@ import type { MatrixUnits } from "../kernels/matrix_units.ts";
 import type { ConvDType, ConvOutDType, ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
-import type { IntegerOperands } from "../problem/integer_operands.ts";
+import type { IntegerOperands } from "../problem/conv_elements.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { DeviceModel } from "./device/model.ts";
 import type { AlgorithmName, DeviceLimits } from "./plan.ts";

@@ -1,8 +1,7 @@
 import type { AlgorithmName } from "../algorithms/plan.ts";
 import type { ConvDType, ConvOutDType, Operation } from "../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
-import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
-import type { GemmProblem } from "../problem/gemm_problem.ts";
+import type { GemmArithmetic, GemmProblem } from "../problem/gemm_problem.ts";
 import type { ReadCase } from "../report/record_schema.ts";
 import type { CaseTraits } from "../run/case_record.ts";
 import { convSubject } from "../run/conv_subject.ts";

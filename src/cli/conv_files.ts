@@ -11,7 +11,7 @@ import {
 } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
-import type { IntegerOperands } from "../problem/integer_operands.ts";
+import type { IntegerOperands } from "../problem/conv_elements.ts";
 import type { Layouts } from "../run/conv_subject.ts";
 import type { HostData, SubjectTensor } from "../run/subject.ts";
 import {

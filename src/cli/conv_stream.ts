@@ -3,7 +3,7 @@ import { fileDType, type TensorSource, writeNpyParts } from "../npy/mod.ts";
 import { canSeek } from "../npy/write.ts";
 import type { CaseRecord } from "../report/record.ts";
 import type { ConvAsked } from "../run/conv_subject.ts";
-import { type BatchCut, type BatchedSubject, batchedSubject, cutBatch } from "../run/cut_batch.ts";
+import { type BatchCut, type BatchedSubject, batchedSubject, cutBatch } from "../run/batch.ts";
 import type { Executor } from "../run/executor.ts";
 import { type OperandFiles, runStream, type StreamJob, type TakePart } from "../run/stream.ts";
 import { runSubject } from "../run/runner.ts";

@@ -38,7 +38,7 @@ export function devicesCommand(): CommandUnknownOpts {
       const { describeAdapters } = await import("../gpu/describe.ts");
       const { listAdapters } = await import("../gpu/list_adapters.ts");
       const { nvidiaGpus, vulkanDrivers } = await import("../gpu/drivers.ts");
-      const { noAdapterMessage } = await import("../gpu/no_adapter.ts");
+      const { noAdapterMessage } = await import("../gpu/provider.ts");
       const { COMPUTE_FEATURES } = await import("../gpu/features.ts");
       const drivers = vulkanDrivers();
       const listed = await listAdapters(backend);

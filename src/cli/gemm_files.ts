@@ -4,13 +4,14 @@ import { openNpy, type TensorSource } from "../npy/mod.ts";
 import { refuseUnusedAs } from "./shared_options.ts";
 import { broadcastSource, broadcastsTo } from "../npy/views.ts";
 import {
+  checkGemmArithmetic,
+  type GemmArithmetic,
   gemmOperands,
   type GemmProblem,
   gemmProblem,
   gemmShape,
   type Transpose,
 } from "../problem/gemm_problem.ts";
-import { checkGemmArithmetic, type GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import { parseGemm } from "../problem/gemm_suite.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import type { MatrixOptions } from "./gemm_options.ts";

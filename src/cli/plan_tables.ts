@@ -10,13 +10,13 @@ import { type PlanMemory, planMemory } from "../algorithms/tensors.ts";
 import { benchGroups, productGroups } from "../bench/bench_plan.ts";
 import { defined } from "../defined.ts";
 import type { ConvDType, ConvOutDType, Operation } from "../problem/conv_problem.ts";
-import { occurrences } from "../problem/occurrences.ts";
 import { caseLabel } from "../report/case_key.ts";
 import { formatBytes, formatCount, formatMilliseconds, formatShare } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
 import type { Planning, Subject } from "../run/subject.ts";
 import type { Layout } from "../tensor/layout.ts";
 import type { ReadSuites } from "./suite_option.ts";
+import { occurrences } from "../problem/occurrences.ts";
 
 /** What one algorithm would do, or why it would not. */
 interface Option {

@@ -89,7 +89,7 @@ async function modelSuites(
 export async function modelSuite(path: string, options: ModelOptions): Promise<SuiteText> {
   const [{ networkName, readModel }, { suiteText }] = await Promise.all([
     import("../models/read_model.ts"),
-    import("../models/suite_text.ts"),
+    import("../models/read_model.ts"),
   ]);
   const found = await readModel(path, options);
   sayLeft(path, found);

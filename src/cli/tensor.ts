@@ -166,7 +166,7 @@ function diffCommand() {
     .option("--json", "print JSON")
     .addHelpText("after", DIFF_EXAMPLES)
     .action(async (got, reference, { maxRelL2, as, json }) => {
-      const { diffTensors, diffReport } = await import("./tensor_diff.ts");
+      const { diffTensors, diffReport } = await import("./tensor_info.ts");
       const diff = await diffTensors(got, reference, { maxRelL2, as });
       printer("stdout").line(json ? JSON.stringify(diff) : diffReport(diff));
       if (diff.verdict !== "pass") {

@@ -8,12 +8,12 @@ import { type Tensor, tensor } from "../tensor/tensor.ts";
 import { amplification, amplification2d } from "../winograd/amplification.ts";
 import {
   appliedMatrix,
+  linearProgram,
   TRANSFORM_NAMES,
   type TransformCounts,
   transformCounts,
   type TransformName,
-} from "../winograd/counts.ts";
-import { linearProgram } from "../winograd/linear_program.ts";
+} from "../winograd/linear_program.ts";
 import { type Matrix, type Rational, toNumbers } from "../winograd/matrix.ts";
 import type { WgslFloat } from "../winograd/simplify.ts";
 import {

@@ -1,8 +1,7 @@
 import { MATRIX_FEATURES, SUBGROUP_SIZE_FEATURE } from "../kernels/matrix_units.ts";
 import { loadAddon } from "./dawn_addon.ts";
-import { noAdapterMessage } from "./no_adapter.ts";
+import { enabledText, type GpuProvider, noAdapterMessage } from "./provider.ts";
 import { boundedIndices } from "../kernels/bounded.ts";
-import { enabledText, type GpuProvider } from "./provider.ts";
 
 type AsyncMethod = (this: unknown, ...values: unknown[]) => Promise<unknown>;
 

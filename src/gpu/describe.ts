@@ -6,7 +6,7 @@ import {
   requestAdapter,
   summarize,
 } from "./adapter.ts";
-import { chooseAdapter } from "./choose_adapter.ts";
+import { chooseAdapter } from "./list_adapters.ts";
 import { COMPUTE_FEATURES, grantedFeatures } from "./features.ts";
 import { loadProvider } from "./load_provider.ts";
 import type { Backend, GpuProvider } from "./provider.ts";

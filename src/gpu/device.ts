@@ -1,6 +1,6 @@
 import { InputTypeError } from "../errors.ts";
 import type { GpuDevice } from "./gpu_device.ts";
-import { chooseAdapter } from "./choose_adapter.ts";
+import { chooseAdapter } from "./list_adapters.ts";
 import { loadProvider } from "./load_provider.ts";
 import { openOn, type OpenOptions } from "./open.ts";
 import type { Backend } from "./provider.ts";

@@ -1,9 +1,8 @@
 import { timeByWall, type Work } from "./wall_clock.ts";
-import { nsPerTick } from "./calibrate.ts";
+import { nsPerTick, PassTimer, TIMED_PASSES } from "./calibrate.ts";
 import type { GpuDevice } from "./device.ts";
 import type { BoundPlan } from "./prepare.ts";
 import { schedule, type TimedPass } from "./schedule.ts";
-import { PassTimer, TIMED_PASSES } from "./timer.ts";
 
 export {
   type BoundPlan,

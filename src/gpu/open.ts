@@ -2,9 +2,8 @@ import { DEFAULT_LIMITS, type DeviceLimits } from "../algorithms/plan.ts";
 import { InputTypeError, UnsupportedError } from "../errors.ts";
 import { said } from "../expect.ts";
 import { SUBGROUP_SIZE_FEATURE } from "../kernels/matrix_units.ts";
-import { narrowSize } from "./narrow_subgroups.ts";
+import { grantedFeatures, narrowSize, tryDevice } from "./features.ts";
 import { findAdapter, LIMIT_NAMES, readLimits, readMatrixUnits, summarize } from "./adapter.ts";
-import { grantedFeatures, tryDevice } from "./features.ts";
 import { GpuDevice } from "./gpu_device.ts";
 import type { GpuProvider } from "./provider.ts";
 

@@ -2,7 +2,7 @@ import { DeviceError, InputSyntaxError } from "../errors.ts";
 import type { BindingKind, Kernel } from "../kernels/kernel.ts";
 import { STAGE_COMPUTE } from "./constants.ts";
 import type { GpuDevice } from "./device.ts";
-import { narrowSubgroups } from "./narrow_subgroups.ts";
+import { narrowSubgroups } from "./features.ts";
 
 /** A kernel ready to be dispatched. */
 export interface CompiledKernel {

@@ -1,7 +1,6 @@
 import { UnsupportedError } from "../errors.ts";
 import { nvidiaDriverVersion } from "./drivers.ts";
-import { noAdapterMessage } from "./no_adapter.ts";
-import { enabledText, type GpuProvider } from "./provider.ts";
+import { enabledText, type GpuProvider, noAdapterMessage } from "./provider.ts";
 
 /** naga knows subgroups without an `enable` line and refuses the line. */
 const DIRECTIVES = { "shader-f16": "f16" };

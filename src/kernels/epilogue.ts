@@ -1,7 +1,7 @@
 import type { Activation } from "../problem/epilogue.ts";
 import { activationText, F64_ITERATIONS } from "./activation.ts";
 import type { ModuleBuilder, TensorAccess, TensorSplit } from "./module.ts";
-import { BYTE_RANGE, type ByteDType } from "../problem/integer_operands.ts";
+import { BYTE_RANGE, type ByteDType } from "../problem/conv_elements.ts";
 import { literalOf, type Scalar, typeName } from "../elements/scalar.ts";
 
 /** Where a value, or a vector of four, lies in the result. Expressions are WGSL over u32. */

@@ -17,8 +17,7 @@ import { filterLayoutFor } from "../tensor/layout.ts";
 import { expectCall } from "./expect_call.ts";
 import type { GpuDType, TensorSpec } from "./gpu_tensor.ts";
 import { type Layer, type LayerOptions, makeLayer } from "./layer.ts";
-import { planOn } from "./plan_cache.ts";
-import { expectBudget, tunedPlanning, type TuneOptions } from "./tuned.ts";
+import { expectBudget, planOn, tunedPlanning, type TuneOptions } from "./plan_cache.ts";
 
 /** How a convolution is to be planned; what is absent is the planner's choice. */
 export type ConvPlanOptions =

@@ -18,5 +18,5 @@ export {
   type ProductPlanOptions,
   type ProductTensors,
 } from "./product.ts";
-export type { TuneOptions } from "./tuned.ts";
+export type { TuneOptions } from "./plan_cache.ts";
 export { sharedWorkspace, type Workspace } from "./workspace.ts";

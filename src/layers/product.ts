@@ -8,8 +8,7 @@ import { specOf } from "./convolution.ts";
 import { expectCall } from "./expect_call.ts";
 import type { TensorSpec } from "./gpu_tensor.ts";
 import { type Layer, type LayerOptions, makeLayer } from "./layer.ts";
-import { planOn } from "./plan_cache.ts";
-import { expectBudget, tunedPlanning, type TuneOptions } from "./tuned.ts";
+import { expectBudget, planOn, tunedPlanning, type TuneOptions } from "./plan_cache.ts";
 
 /** How a product is to be planned; what is absent is the planner's choice. */
 export type ProductPlanOptions = Partial<Omit<GemmRequest, "problem" | "limits" | "sizes">>;

@@ -4,7 +4,7 @@ import { MIOPEN_LOG, ONEDNN_LOG } from "../../tests/support/layer_logs.ts";
 import { mutated } from "../../tests/support/mutations.ts";
 import { type Layer, layerSizes, type ModelLayers } from "./layer.ts";
 import { miopenLayers, onednnLayers } from "./logs.ts";
-import { suiteText } from "./suite_text.ts";
+import { suiteText } from "./read_model.ts";
 
 const lines = ({ layers }: ModelLayers) =>
   layers.map((layer: Layer) => [layer.name, layerSizes(layer), layer.ops.join(), layer.dtype]);

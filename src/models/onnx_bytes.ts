@@ -1,6 +1,6 @@
 /** Operands of ONNX's int8 operators, as a convolution of bytes has them: channels last, a product as one of single places. */
 import { type ConvProblem, convProblem } from "../problem/conv_problem.ts";
-import type { ByteDType, IntegerOperands } from "../problem/integer_operands.ts";
+import type { ByteDType, IntegerOperands } from "../problem/conv_elements.ts";
 import { convertLayout, permute } from "../tensor/layout.ts";
 import { elementCount, type Tensor, tensor } from "../tensor/tensor.ts";
 import type { OnnxLayer } from "./onnx.ts";

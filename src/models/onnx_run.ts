@@ -7,7 +7,7 @@ import { type GemmProblem, gemmProblem, gemmShape } from "../problem/gemm_proble
 import { type DType, dtypeBytes } from "../tensor/dtype.ts";
 import { fillTensor } from "../tensor/fill.ts";
 import { elementCount, type Tensor, tensor } from "../tensor/tensor.ts";
-import { einsumMatrices } from "./onnx_einsum.ts";
+import { einsumMatrices } from "./onnx_ops.ts";
 import { type ByteLayer, byteNames, byteParts, byteProblem } from "./onnx_bytes.ts";
 import {
   fieldsOf,

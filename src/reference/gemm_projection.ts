@@ -1,5 +1,5 @@
 import type { GemmProblem } from "../problem/gemm_problem.ts";
-import { checkGemmOperands, gemmConv, type GemmInputs, summedProduct } from "./gemm_conv.ts";
+import { checkGemmOperands, gemmConv, type GemmInputs, summedProduct } from "./gemm.ts";
 import type { ProjectedArray } from "./project_channels.ts";
 import { projectConv, type Projection, type ProjectionOptions } from "./projection.ts";
 import { randomStream } from "./sample.ts";

@@ -1,6 +1,7 @@
-import type { ConvProblem } from "../problem/conv_problem.ts";
-import { tensorShape } from "../problem/conv_problem.ts";
-import { rowMajorStrides } from "../tensor/tensor.ts";
+import { InputRangeError } from "../errors.ts";
+import { type ConvProblem, type ConvTensor, tensorShape } from "../problem/conv_problem.ts";
+import type { FilterLayout, Layout } from "../tensor/layout.ts";
+import { elementCount, rowMajorStrides } from "../tensor/tensor.ts";
 
 /** Element types the reference reads. */
 export type HostArray =
@@ -78,4 +79,38 @@ function triple(values: readonly number[], fill: number): Triple {
 
 function fiveStrides(strides: readonly number[]): number[] {
   return [strides[0]!, strides[1]!, ...triple(strides.slice(2), 0)];
+}
+
+/** A tensor as it lies in memory: flat, its axes in `layout`. */
+export interface HostOperand {
+  /** The elements in the order of `layout`. */
+  readonly data: HostArray;
+  /** The order of the axes in memory. */
+  readonly layout: Layout | FilterLayout;
+}
+
+/** A tensor's data, if it is that of the problem. */
+export function checkedOperand(
+  problem: ConvProblem,
+  which: ConvTensor,
+  operand: HostOperand | undefined,
+): HostArray {
+  const doing = `Cannot compute the ${problem.op} reference`;
+  if (operand === undefined) throw new TypeError(`${doing}: ${which} is missing`);
+  const shape = tensorShape(problem, which);
+  const count = elementCount(shape);
+  const isFilter = operand.layout.includes("k");
+  if (isFilter !== (which === "filter")) {
+    throw new TypeError(`${doing}: ${operand.layout} is no layout of the ${which}`);
+  }
+  if (operand.data.length !== count) {
+    throw new TypeError(
+      `${doing}: ${which} has ${operand.data.length} elements, ` +
+        `its shape [${shape}] has ${count}`,
+    );
+  }
+  if (count >= 2 ** 31) {
+    throw new InputRangeError(`${doing}: ${which} has ${count} elements, 2^31 are too many`);
+  }
+  return operand.data;
 }

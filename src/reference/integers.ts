@@ -1,14 +1,13 @@
 import { InputRangeError } from "../errors.ts";
 import { type ConvProblem, tensorShape } from "../problem/conv_problem.ts";
-import { BYTE_RANGE, type ByteDType } from "../problem/integer_operands.ts";
+import { BYTE_RANGE, type ByteDType } from "../problem/conv_elements.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
-import { geometryOf } from "./geometry.ts";
+import { checkedOperand, geometryOf } from "./geometry.ts";
 import type { IntegerProjection } from "./gemm_projection.ts";
 import { referenceConv, type ReferenceInputs, type ReferenceOptions } from "./reference.ts";
 import type { ProjectionInputs } from "./projection.ts";
 import { randomStream } from "./sample.ts";
-import { checkedOperand } from "./operands.ts";
 
 const MOST = 2 ** 31 - 1;
 

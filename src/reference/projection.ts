@@ -12,7 +12,7 @@ import {
 import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { gemmPlans } from "./gemm_plan.ts";
-import { canonicalStrides, geometryOf } from "./geometry.ts";
+import { canonicalStrides, checkedOperand, geometryOf } from "./geometry.ts";
 import { projectedWork } from "./jobs.ts";
 import { mostWorkers, runAssignment, workerCount } from "./pool.ts";
 import {
@@ -23,7 +23,6 @@ import {
 } from "./project_channels.ts";
 import { type HostOperand, referenceConv, type ReferenceInputs } from "./reference.ts";
 import { randomStream } from "./sample.ts";
-import { checkedOperand } from "./operands.ts";
 
 /** Elements of a channel that its size is taken from, about. */
 const ELEMENTS = 1024;

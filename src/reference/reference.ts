@@ -12,15 +12,20 @@ import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { activate } from "./activate.ts";
 import { gemmPlans } from "./gemm_plan.ts";
-import { canonicalStrides, geometryOf, type HostArray } from "./geometry.ts";
+import {
+  canonicalStrides,
+  checkedOperand,
+  geometryOf,
+  type HostArray,
+  type HostOperand,
+} from "./geometry.ts";
 import { listedWork, sampledWork, wholeWork } from "./jobs.ts";
-import { checkedOperand, type HostOperand } from "./operands.ts";
 import { paddedTerms } from "./padded_terms.ts";
 import { mostWorkers, runAssignment, workerCount } from "./pool.ts";
 import type { Assignment } from "./worker_source.ts";
 
 export { activate, erf } from "./activate.ts";
-export type { HostOperand } from "./operands.ts";
+export type { HostOperand } from "./geometry.ts";
 
 /** What `operandTensors(op)` names; `output` is its gradient for the backward operations. */
 export interface ReferenceInputs {

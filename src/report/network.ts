@@ -1,4 +1,3 @@
-import { occurrences } from "../problem/occurrences.ts";
 import { caseFigures } from "./case_figures.ts";
 import {
   canonicalProblem,
@@ -13,6 +12,7 @@ import { formatMilliseconds, formatShare } from "./format.ts";
 import type { ReadCase } from "./record_schema.ts";
 import { makerOf, usualMakers } from "./speedups.ts";
 import type { Column } from "./table.ts";
+import { occurrences } from "../problem/occurrences.ts";
 
 /** A network as a table, the layers that take most first. */
 export function networkTable({ layers, peers }: Network): {

@@ -1,6 +1,6 @@
 import assert from "#assert";
 import type { AccuracyRecord, Verdict } from "../report/record.ts";
-import { chunkChecks } from "./chunk_checks.ts";
+import { chunkChecks } from "./batch.ts";
 
 Deno.test("chunks of which one fails fail, those of NaN alone leave the verdict to the others", () => {
   const accuracy = {

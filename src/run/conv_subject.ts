@@ -5,7 +5,7 @@ import { NO_ERRORS_YARDSTICK } from "../accuracy/yardstick.ts";
 import { shortlist } from "../algorithms/cost/shortlist.ts";
 import { algorithmRivals, supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
-import { convElementsFault } from "../problem/conv_elements.ts";
+import { convElementsFault, type IntegerOperands, integersText } from "../problem/conv_elements.ts";
 import {
   accumulationLength,
   biasDtype,
@@ -21,7 +21,6 @@ import {
 } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import { type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
-import { type IntegerOperands, integersText } from "../problem/integer_operands.ts";
 import type { PlanArithmetic, ResultTiles } from "../problem/plan_arithmetic.ts";
 import { activate } from "../reference/activate.ts";
 import { projectConvIntegers, quantized, referenceIntegers } from "../reference/integers.ts";

@@ -1,4 +1,4 @@
-import { EMPTY_RESULT } from "../accuracy/notes.ts";
+import { EMPTY_RESULT } from "../accuracy/gate.ts";
 import type { OptionChoice } from "../algorithms/algorithm.ts";
 import type { Entrant } from "../algorithms/cost/shortlist.ts";
 import { modelOf } from "../algorithms/device/known.ts";

@@ -8,8 +8,8 @@ import type { Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
 import { defined } from "../defined.ts";
 import { InputRangeError } from "../errors.ts";
-import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import {
+  type GemmArithmetic,
   type GemmDType,
   gemmElement,
   gemmFlops,
@@ -20,8 +20,7 @@ import {
 } from "../problem/gemm_problem.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { referenceGemm } from "../reference/gemm.ts";
-import type { GemmInputs } from "../reference/gemm_conv.ts";
+import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
 import { projectGemm, projectIntegers } from "../reference/gemm_projection.ts";
 import { gemmYardstick } from "../simulate/gemm_yardstick.ts";
 import type { CaseTraits } from "./case_record.ts";

@@ -6,7 +6,7 @@ import {
   type ByteDType,
   type IntegerOperands,
   isZeroPoint,
-} from "../problem/integer_operands.ts";
+} from "../problem/conv_elements.ts";
 import { lessZero } from "../reference/integers.ts";
 import { type Coverable, coverageOf } from "./coverage.ts";
 import type {

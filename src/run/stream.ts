@@ -16,9 +16,8 @@ import {
 } from "./operands.ts";
 import { type CaseChecks, caseChecks } from "./case_checks.ts";
 import { caseRecord } from "./case_record.ts";
-import { chunkChecks } from "./chunk_checks.ts";
+import { type BatchCut, type BatchedSubject, chunkChecks, SLOTS } from "./batch.ts";
 import type { CheckMode } from "./coverage.ts";
-import { type BatchCut, type BatchedSubject, SLOTS } from "./cut_batch.ts";
 import type { Executor } from "./executor.ts";
 import {
   caseSetup,

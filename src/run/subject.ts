@@ -10,7 +10,7 @@ import type { PlanRequest } from "../algorithms/request.ts";
 import type { ConvDType, ConvOutDType, ConvProblem } from "../problem/conv_problem.ts";
 import type { Activation, Epilogue } from "../problem/epilogue.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
-import type { IntegerOperands } from "../problem/integer_operands.ts";
+import type { IntegerOperands } from "../problem/conv_elements.ts";
 import type { PlanArithmetic, ResultTiles } from "../problem/plan_arithmetic.ts";
 import type { IntegerProjection } from "../reference/gemm_projection.ts";
 import type { Projection } from "../reference/projection.ts";

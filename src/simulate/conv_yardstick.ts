@@ -7,7 +7,15 @@ import { activate } from "../reference/activate.ts";
 import type { Triple } from "../reference/geometry.ts";
 import { activatedMagnitude, type ReferenceInputs } from "../reference/reference.ts";
 import { randomStream } from "../reference/sample.ts";
-import { type SimulatedOutputs, simulatedYardstick } from "./simulated_yardstick.ts";
+import {
+  distinct,
+  rounds,
+  scaledBy,
+  type SimulatedOutputs,
+  simulatedYardstick,
+  type SimulationOrder,
+  simulationOrders,
+} from "./simulated_yardstick.ts";
 import {
   type ConvOperands,
   convOperands,
@@ -15,7 +23,6 @@ import {
   resultSizes,
   threeTiles,
 } from "./conv_source.ts";
-import { distinct, rounds, scaledBy, type SimulationOrder, simulationOrders } from "./orders.ts";
 import { addedRounding, type Round, type SimulatedSums } from "./sum_source.ts";
 import { simulateSums } from "./sums.ts";
 

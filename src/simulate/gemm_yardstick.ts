@@ -3,13 +3,19 @@ import type { Yardstick } from "../accuracy/yardstick.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { activate } from "../reference/activate.ts";
-import { finishExact, type GemmInputs } from "../reference/gemm.ts";
-import { summedProduct } from "../reference/gemm_conv.ts";
+import { finishExact, type GemmInputs, summedProduct } from "../reference/gemm.ts";
 import type { HostArray } from "../reference/geometry.ts";
 import { activatedMagnitude } from "../reference/reference.ts";
 import { randomStream } from "../reference/sample.ts";
-import { type SimulatedOutputs, simulatedYardstick } from "./simulated_yardstick.ts";
-import { distinct, rounds, scaledBy, type SimulationOrder, simulationOrders } from "./orders.ts";
+import {
+  distinct,
+  rounds,
+  scaledBy,
+  type SimulatedOutputs,
+  simulatedYardstick,
+  type SimulationOrder,
+  simulationOrders,
+} from "./simulated_yardstick.ts";
 import { addedRounding, type SumSource } from "./sum_source.ts";
 import { simulateSums } from "./sums.ts";
 

@@ -1,5 +1,4 @@
-import { appliedMatrix, type TransformName } from "../winograd/counts.ts";
-import { linearProgram } from "../winograd/linear_program.ts";
+import { appliedMatrix, linearProgram, type TransformName } from "../winograd/linear_program.ts";
 import type { LinearProgram, Term } from "../winograd/simplify.ts";
 import type { WinogradTransform } from "../winograd/transform.ts";
 

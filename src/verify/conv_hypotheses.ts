@@ -17,8 +17,7 @@ import { blockOf, gridOf } from "../simulate/conv_yardstick.ts";
 import { simulateSums } from "../simulate/sums.ts";
 import { FILTER_LAYOUTS, LAYOUTS, stridesInLayout } from "../tensor/layout.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
-import type { Hypothesis } from "./hypothesis.ts";
-import { type MovedCase, movedHypotheses, movedHypothesis } from "./moved_outputs.ts";
+import { type Hypothesis, type MovedCase, movedHypotheses, movedHypothesis } from "./hypothesis.ts";
 
 /** A convolution whose outputs are looked into. */
 interface ConvCase extends ConvOperands {

@@ -2,8 +2,7 @@
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import { activate } from "../reference/activate.ts";
 import type { GemmInputs } from "../reference/gemm.ts";
-import type { Hypothesis } from "./hypothesis.ts";
-import { movedHypotheses } from "./moved_outputs.ts";
+import { type Hypothesis, movedHypotheses } from "./hypothesis.ts";
 
 /** Depths that kernels sum at a time. */
 const BLOCKS = [4, 8, 16, 32, 64, 128];

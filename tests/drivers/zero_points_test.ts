@@ -9,7 +9,7 @@ import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem, tensorShape } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
-import { BYTE_RANGE, type IntegerOperands } from "../../src/problem/integer_operands.ts";
+import { BYTE_RANGE, type IntegerOperands } from "../../src/problem/conv_elements.ts";
 import type { HostOperands } from "../../src/run/subject.ts";
 import { RandomWords } from "../../src/tensor/random.ts";
 import { elementCount } from "../../src/tensor/tensor.ts";

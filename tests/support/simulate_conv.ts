@@ -7,7 +7,7 @@ import {
   placeOf,
   simulateBlock,
 } from "../../src/simulate/conv_yardstick.ts";
-import type { SimulationOrder } from "../../src/simulate/orders.ts";
+import type { SimulationOrder } from "../../src/simulate/simulated_yardstick.ts";
 import { elementCount } from "../../src/tensor/tensor.ts";
 
 /** A whole result in simulated arithmetic, and its reference: what a correct kernel may give. */

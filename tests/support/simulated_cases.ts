@@ -22,7 +22,7 @@ import { rowMajorStrides } from "../../src/tensor/tensor.ts";
 import type { Yardstick } from "../../src/accuracy/yardstick.ts";
 import { convYardstick, type ConvYardstickRequest } from "../../src/simulate/conv_yardstick.ts";
 import { convFloors } from "../../src/simulate/conv_floors.ts";
-import type { SimulationOrder } from "../../src/simulate/orders.ts";
+import type { SimulationOrder } from "../../src/simulate/simulated_yardstick.ts";
 import { simulateConv } from "./simulate_conv.ts";
 
 /** A convolution whose results are simulated. */

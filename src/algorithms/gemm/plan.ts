@@ -21,8 +21,12 @@ import { lowOutputVector, mappedOutput } from "../../kernels/output.ts";
 import { GEMV, THIN_POLICIES } from "../../kernels/policy.ts";
 import { partialElements, tilePartialsOutput } from "../../kernels/reduce.ts";
 import { HALVES } from "../../kernels/split_halves.ts";
-import { checkGemmArithmetic } from "../../problem/gemm_arithmetic.ts";
-import { GEMM_DTYPES, gemmProblem, summedDepth } from "../../problem/gemm_problem.ts";
+import {
+  checkGemmArithmetic,
+  GEMM_DTYPES,
+  gemmProblem,
+  summedDepth,
+} from "../../problem/gemm_problem.ts";
 import { splitDrift } from "../../problem/split_rounding.ts";
 import { planTunedProduct } from "../cost/tuned.ts";
 import { cutNotes, refuseCounts, UNBOUND_NOTE } from "../cut.ts";

@@ -2,7 +2,7 @@ import { DEFAULT_LIMITS, type DeviceLimits } from "../../../src/algorithms/plan.
 import { planConv } from "../../../src/algorithms/planner.ts";
 import type { Kernel } from "../../../src/kernels/kernel.ts";
 import { convProblem } from "../../../src/problem/conv_problem.ts";
-import type { IntegerOperands } from "../../../src/problem/integer_operands.ts";
+import type { IntegerOperands } from "../../../src/problem/conv_elements.ts";
 
 const OPERANDS: readonly IntegerOperands[] = [
   { inputDtype: "u8", inputZeroPoint: 3, filterZeroPoint: -5 },

@@ -2,7 +2,7 @@ import assert from "#assert";
 import type { Operation } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import type { Layout } from "../tensor/layout.ts";
-import { batchedSubject, cutBatch } from "./cut_batch.ts";
+import { batchedSubject, cutBatch } from "./batch.ts";
 
 const GIB = 2 ** 30;
 

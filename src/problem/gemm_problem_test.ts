@@ -1,6 +1,5 @@
 import assert from "#assert";
-import { checkGemmArithmetic } from "./gemm_arithmetic.ts";
-import { GEMM_DTYPES, gemmProblem } from "./gemm_problem.ts";
+import { checkGemmArithmetic, GEMM_DTYPES, gemmProblem } from "./gemm_problem.ts";
 
 const size = { m: 2, n: 3, k: 4 };
 

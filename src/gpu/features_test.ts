@@ -1,6 +1,6 @@
 import assert from "#assert";
 import type { Kernel } from "../kernels/kernel.ts";
-import { narrowSize, narrowSubgroups } from "./narrow_subgroups.ts";
+import { narrowSize, narrowSubgroups } from "./features.ts";
 
 const KERNEL: Kernel = {
   name: "one",
