@@ -91,15 +91,20 @@ function forShell(word: string): string {
  * @throws {SyntaxError} where a quote is not closed.
  */
 export function wordsOf(text: string, backslashes = IS_WINDOWS): string[] {
-  // What stands between single quotes stays as it is.
-  const plain = backslashes
-    ? text.replace(/'[^']*'|\\(?!")/g, (part) => part === "\\" ? "\\\\" : part)
-    : text;
   try {
-    return split(plain);
+    return backslashes ? plainWords(text) : split(text);
   } catch {
     throw new InputSyntaxError(`Cannot verify: a quote of the command ${text} is not closed`);
   }
+}
+
+/** Words between spaces, of which quotes hold some together. */
+function plainWords(text: string): string[] {
+  const words = text.match(/(?:[^\s"']|"[^"]*"|'[^']*')+/g) ?? [];
+  if (words.join("") !== text.replace(/"[^"]*"|'[^']*'|\s+/g, (part) => part.trim())) {
+    throw new Error("a quote is not closed");
+  }
+  return words.map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, "$1$2"));
 }
 
 async function expectAllowed(command: string): Promise<void> {
