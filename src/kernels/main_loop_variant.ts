@@ -9,55 +9,59 @@ import { InputRangeError } from "../errors.ts";
  */
 export type OutputLayout = "threads" | "reference" | "sts64" | "sts64-compact";
 
-/**
- * The main loop's optimisations, each of which an ablation can take away or add. What is left out is as
- * the tuned kernel has it.
- */
-export interface MainLoopVariant {
+/** How the mainloop goes over its k-tiles. */
+export interface LoopChoices {
   /** Four elements a load from storage where they lie together; the loaders' `vector` says it. On. */
-  readonly vectorLoads?: boolean;
+  readonly vectorLoads: boolean;
   /** The next tile travels to registers while this one is multiplied. On. */
-  readonly prefetch?: boolean;
+  readonly prefetch: boolean;
   /** Two tiles of each operand in workgroup memory, and so one barrier a step. Off. */
-  readonly doubleBuffer?: boolean;
+  readonly doubleBuffer: boolean;
   /** The depth of a tile is text, not a loop. On. */
-  readonly unroll?: boolean;
-  /** The loop ends within the products of a step, where that pays: where it is long and threads make sums in f32. On. */
-  readonly rotatedLoop?: boolean;
-  /** The last step is a text of its own, where that pays: it loads nothing and multiplies no further than the depth goes. On. */
-  readonly peel?: boolean;
+  readonly unroll: boolean;
+  /** Software pipelining, where that pays: the loop is long and threads make sums in f32. On. */
+  readonly rotatedLoop: boolean;
+  /** The last step has a text of its own, where that pays: it loads nothing and multiplies no further than the depth goes. On. */
+  readonly peel: boolean;
   /** A tile of results a thread in registers; without it 1 x 4, and A is read one element at a time. On. */
-  readonly microKernel?: boolean;
-  /** f16 operands stay f16 in workgroup memory, and are converted as they are multiplied. Off. */
-  readonly halfTile?: boolean;
+  readonly microKernel: boolean;
   /** Products on matrix units, where the device has them for the operands. On. */
-  readonly matrixUnits?: boolean;
+  readonly matrixUnits: boolean;
+  /**
+   * Swizzle: rows of tiles that workgroups go down before they turn to the next column of tiles; 0 for all rows. Where absent, `gemm`
+   * takes what is planned, and all else takes all rows.
+   */
+  readonly raster: number;
+}
+
+/** How operands and sums lie, for algorithms that choose it. */
+export interface OperandChoices {
+  /** f16 operands stay f16 in workgroup memory, and are converted as they are multiplied. Off. */
+  readonly halfTile: boolean;
   /** Implicit GEMM packs its filter first, also where it is predicted to be faster read as it lies. Off. */
-  readonly packedFilter?: boolean;
+  readonly packedFilter: boolean;
   /**
    * Implicit GEMM writes its images once with channels innermost, on matrix units in whole eights, also where it is predicted
    * to be faster without. Off.
    */
-  readonly channelsLast?: boolean;
+  readonly channelsLast: boolean;
   /**
    * Implicit GEMM on matrix units loads the places of a row of taps once for all of them, also where it is predicted to be faster
    * tap by tap. Off.
    */
-  readonly tapRows?: boolean;
-  /**
-   * Rows of tiles that workgroups go down before they turn to the next column of tiles; 0 for all rows. Where absent, `gemm` takes
-   * what is planned, and all else takes all rows.
-   */
-  readonly raster?: number;
+  readonly tapRows: boolean;
   /** Layout of the sums before fused Winograd's output transform. */
-  readonly outputLayout?: OutputLayout;
+  readonly outputLayout: OutputLayout;
 }
+
+/** Every choice of a kernel made. */
+export type FullMainLoopVariant = LoopChoices & OperandChoices;
+
+/** Choices that an ablation takes away or adds. What is left out is as the tuned kernel has it. */
+export type MainLoopVariant = Partial<FullMainLoopVariant>;
 
 /** What is on or off. */
 export type MainLoopSwitch = Exclude<keyof MainLoopVariant, "raster" | "outputLayout">;
-
-/** Every choice of the main loop made. */
-export type FullMainLoopVariant = Required<MainLoopVariant>;
 
 /** The kernel as it is tuned. */
 export const TUNED_VARIANT: FullMainLoopVariant = {

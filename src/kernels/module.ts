@@ -41,8 +41,6 @@ export interface AtomicWords {
  */
 export interface ModuleBuilder {
   readonly mode: SizeMode;
-  /** The first size that 32 bits do not hold. */
-  tooLarge(): string | undefined;
   /** WGSL expression (u32) of a size. The same name always stands for the same value. */
   size(name: string, value: number): string;
   /** WGSL expression (u32) of a size that passes of one kernel differ in: a uniform in both modes. */
@@ -73,14 +71,22 @@ export interface ModuleBuilder {
   splitTrait(): string;
   /** Binds words that threads change at the same time. */
   atomics(name: string): AtomicWords;
-  /** WebGPU features the tensors need. */
-  features(): string[];
   declarations(): string;
-  /** Names of the bound tensors, in order. */
-  tensors(): string[];
-  bindings(): BindingKind[];
+  /** What is bound, and what that takes. */
+  bound(): BoundTensors;
+}
+
+/** What a kernel binds. */
+export interface BoundTensors {
+  /** Names of the tensors, in order. */
+  readonly tensors: string[];
+  readonly bindings: BindingKind[];
+  /** WebGPU features that they need. */
+  readonly features: string[];
   /** Contents of the uniform binding, or undefined if there is none. */
-  uniforms(): Uint32Array<ArrayBuffer> | undefined;
+  readonly uniforms: Uint32Array<ArrayBuffer> | undefined;
+  /** The first size that 32 bits do not hold. */
+  readonly tooLarge: string | undefined;
 }
 
 /** How a tensor is spread over bindings: `bytes` each, the last one the rest. */
@@ -105,14 +111,13 @@ export function moduleBuilder(
 ): ModuleBuilder {
   const kinds: BindingKind[] = [];
   const text: string[] = [];
-  const bound: string[] = [];
+  const tensors: string[] = [];
   const features = new Set<string>();
   const sizes = new Map<string, number>();
   const splits: TensorSplit[] = [];
   let tooLarge: string | undefined;
   const builder: ModuleBuilder = {
     mode,
-    tooLarge: () => tooLarge,
     size(name, value) {
       const known = sizes.get(name);
       if (known !== undefined && known !== value) {
@@ -131,7 +136,7 @@ export function moduleBuilder(
       return `sizes.${name}`;
     },
     tensor(name, kind, vector, split, element = "f32", value = sumScalar(element)) {
-      bound.push(name);
+      tensors.push(name);
       const feature = scalarFeature(element);
       if (feature !== undefined) features.add(feature);
       const singles = element === "i8" && vector === 1;
@@ -208,7 +213,7 @@ export function moduleBuilder(
     },
     splitTrait: () => splitTrait(...splits),
     atomics(name) {
-      bound.push(name);
+      tensors.push(name);
       const place = `@group(0) @binding(${kinds.length})`;
       text.push(`${place} var<storage, read_write> ${name}_data: array<atomic<u32>>;`);
       kinds.push("write");
@@ -231,10 +236,13 @@ export function moduleBuilder(
         `@group(0) @binding(${kinds.length}) var<uniform> sizes: Sizes;`,
       ].join("\n");
     },
-    tensors: () => [...bound],
-    features: () => [...features],
-    bindings: () => sizes.size === 0 ? [...kinds] : [...kinds, "uniform"],
-    uniforms: () => sizes.size === 0 ? undefined : Uint32Array.from(sizes.values()),
+    bound: () => ({
+      tensors: [...tensors],
+      bindings: sizes.size === 0 ? [...kinds] : [...kinds, "uniform"],
+      features: [...features],
+      uniforms: sizes.size === 0 ? undefined : Uint32Array.from(sizes.values()),
+      tooLarge,
+    }),
   };
   return builder;
 }
@@ -328,18 +336,17 @@ export function sizedKernel(
   wgsl: string,
   { workgroups, threads = 256, bytes = 0, iterations = 0, features = [] }: KernelCost,
 ): SizedKernel {
-  const uniforms = module.uniforms();
-  const tooLarge = module.tooLarge();
+  const { tensors, bindings, features: needed, uniforms, tooLarge } = module.bound();
   return {
     kernel: {
       name: module.mode === "constant" ? `${name}.${textHash(wgsl)}` : name,
       wgsl,
       workgroupSize: [threads, 1, 1],
       workgroupBytes: bytes,
-      bindings: module.bindings(),
-      features: [...new Set([...module.features(), ...features])],
+      bindings,
+      features: [...new Set([...needed, ...features])],
     },
-    tensors: module.tensors(),
+    tensors,
     workgroups,
     iterations,
     ...(uniforms === undefined ? {} : { uniforms }),

@@ -71,7 +71,7 @@ Deno.test("correlationBatchText() is the same for any number of segment rows, ho
     const heights = { long, longOnes: rows - 1, short: 1 };
     const segments = { ...SEGMENTS, rows, heights };
     const made = correlationBatchText(module, shape({ segments }));
-    return { made, uniforms: [...module.uniforms()!] };
+    return { made, uniforms: [...module.bound().uniforms!] };
   };
   assert.equal(text(2, 8).made, text(9, 1).made);
   assert.notDeepEqual(text(2, 8).uniforms, text(9, 1).uniforms);
