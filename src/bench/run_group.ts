@@ -17,11 +17,10 @@ import {
   lossScaleTrait,
   type Planning,
   type Subject,
+  subjectBytes,
 } from "../run/subject.ts";
 import type { TimingProtocol } from "../run/timing.ts";
-import { dtypeBytes } from "../tensor/dtype.ts";
 import type { FillKind } from "../tensor/fill.ts";
-import { elementCount } from "../tensor/tensor.ts";
 
 /** How cases are run, whatever they compute. */
 export interface RunOptions {
@@ -119,6 +118,45 @@ export async function* runGroup(
   const { subject } = group;
   const setup = (one: RunCase, cache: CacheState) =>
     caseSetup(run, group, one, cache, executor.device.adapter);
+  const plans = yield* planGroup(executor, run, group, hooks);
+  if (plans.length === 0) return;
+  if (subject.shape.includes(0)) {
+    const outcome = { verdict: "none", message: EMPTY_RESULT } as const;
+    for (const { one, plan } of plans) {
+      for (const cache of one.caches) yield caseRecord(setup(one, cache), { plan, ...outcome });
+    }
+    return;
+  }
+  const data = makeData();
+  if (!executor.isReference) await subject.planner.admit?.(run.check, () => data.operands);
+  const checks = run.check === "none" ? undefined : data;
+  const copies = copiesOf(group);
+  for (const some of fitting(plans, copies, subject, executor)) {
+    const onTry = (place: number) => hooks.onTry?.(some[place]!.one, place + 1, some.length);
+    const { protocol } = run;
+    using station = await stationOf(executor, subject, some, data.operands, { copies, onTry });
+    for await (const ran of runCases(station, { protocol, checks })) {
+      const { one: { one, plan }, times, result, outcome } = ran;
+      const checked = checks && { result: result!, reference: await checks.reference() };
+      for (const [place, time] of times.entries()) {
+        const record = caseRecord(setup(one, one.caches[place]!), { plan, time, ...outcome });
+        const { operands } = data;
+        const on = checked === undefined ? {} : { checked };
+        await hooks.onRan?.({ record, group, one, plan, operands, ...on });
+        yield record;
+      }
+    }
+  }
+}
+
+/** The cases of a group that have plans; of those that have none a record, or a call of `onSkip`. */
+async function* planGroup(
+  executor: Executor,
+  run: RunOptions,
+  group: RunGroup,
+  hooks: RunHooks,
+): AsyncGenerator<CaseRecord, GroupCase[], undefined> {
+  const { subject } = group;
   const plans: GroupCase[] = [];
   for (const one of group.cases) {
     const asked = planningOf(run, one);
@@ -145,34 +183,7 @@ export async function* runGroup(
       hooks.onSkip?.([one.algorithm, ...caseChoices(one)].join(" "), message);
     }
   }
-  if (plans.length === 0) return;
-  if (subject.shape.includes(0)) {
-    const outcome = { verdict: "none", message: EMPTY_RESULT } as const;
-    for (const { one, plan } of plans) {
-      for (const cache of one.caches) yield caseRecord(setup(one, cache), { plan, ...outcome });
-    }
-    return;
-  }
-  const data = makeData();
-  if (!executor.isReference) await subject.planner.admit?.(run.check, () => data.operands);
-  const checks = run.check === "none" ? undefined : data;
-  const copies = copiesOf(group);
-  for (const some of fitting(plans, copies, subject, executor)) {
-    const onTry = (place: number) => hooks.onTry?.(some[place]!.one, place + 1, some.length);
-    const { protocol } = run;
-    using station = await stationOf(executor, subject, some, data.operands, { copies, onTry });
-    for await (const ran of runCases(station, { protocol, checks, onTry })) {
-      const { one: { one, plan }, times, result, outcome } = ran;
-      const checked = checks && { result: result!, reference: await checks.reference() };
-      for (const [place, time] of times.entries()) {
-        const record = caseRecord(setup(one, one.caches[place]!), { plan, time, ...outcome });
-        const { operands } = data;
-        const on = checked === undefined ? {} : { checked };
-        await hooks.onRan?.({ record, group, one, plan, operands, ...on });
-        yield record;
-      }
-    }
-  }
+  return plans;
 }
 
 /** The records of cases that did not run to their end. */
@@ -192,9 +203,7 @@ export function failedRecords(
 
 function copiesOf({ subject, cases }: RunGroup): number {
   if (!cases.some(({ caches }) => caches.includes("cold"))) return 1;
-  const bytes = [...subject.operands, subject.result]
-    .reduce((sum, { dtype, shape }) => sum + dtypeBytes(dtype) * elementCount(shape), 0);
-  return Math.min(MOST_COPIES, 1 + Math.ceil(COLD_BYTES / Math.max(1, bytes)));
+  return Math.min(MOST_COPIES, 1 + Math.ceil(COLD_BYTES / Math.max(1, subjectBytes(subject))));
 }
 
 /** The plans in parts whose buffers the device can hold together. */

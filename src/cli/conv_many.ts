@@ -24,8 +24,9 @@ import { openGpuExecutor } from "./open_gpu.ts";
 import { printer, reporter, sayFailed } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { planningOptions } from "./problem_options.ts";
-import { readAhead, tensorBytes } from "./overlap.ts";
+import { readAhead } from "./overlap.ts";
 import { readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
+import { tensorBytes } from "../run/subject.ts";
 
 interface FilePair {
   readonly input: string;

@@ -1,9 +1,9 @@
 /** Operands are read while a device opens, and results written while they are checked. */
 import { type TensorSource, writeNpy } from "../npy/mod.ts";
-import type { HostData, Subject, SubjectTensor } from "../run/subject.ts";
+import { type HostData, type Subject, subjectBytes, type SubjectTensor } from "../run/subject.ts";
 import { type During, untimed } from "../run/timeline.ts";
-import { type DType, dtypeBytes } from "../tensor/dtype.ts";
-import { elementCount, type Tensor, tensor } from "../tensor/tensor.ts";
+import type { DType } from "../tensor/dtype.ts";
+import { type Tensor, tensor } from "../tensor/tensor.ts";
 
 type Files = { readonly [role: string]: TensorSource | undefined };
 
@@ -16,18 +16,12 @@ interface ReadAheadOptions {
   readonly during?: During;
 }
 
-/** Bytes of a tensor. */
-export function tensorBytes({ dtype, shape }: SubjectTensor): number {
-  return elementCount(shape) * dtypeBytes(dtype);
-}
-
 /** Whether a subject's operands are going to be held whole, so that they can be read before it is known what computes it. */
 export function isHeld(
-  { operands, result }: Subject,
+  subject: Subject,
   { check, device }: { readonly check: string; readonly device: string },
 ): boolean {
-  const bytes = [...operands, result].reduce((sum, one) => sum + tensorBytes(one), 0);
-  return (check !== "none" || device === "cpu") && bytes <= WHOLE_BYTES;
+  return (check !== "none" || device === "cpu") && subjectBytes(subject) <= WHOLE_BYTES;
 }
 
 /**

@@ -2,11 +2,9 @@
 import { InputRangeError, UnsupportedError } from "../errors.ts";
 import { type ConvTensor, operandTensors } from "../problem/conv_problem.ts";
 import type { AccuracyRecord, ProjectionRecord, Verdict } from "../report/record.ts";
-import { dtypeBytes } from "../tensor/dtype.ts";
-import { elementCount } from "../tensor/tensor.ts";
 import type { Checked } from "./check.ts";
 import { type ConvAsked, convSubject } from "./conv_subject.ts";
-import type { Subject, SubjectTensor } from "./subject.ts";
+import { type Subject, subjectBytes, type SubjectTensor, tensorBytes } from "./subject.ts";
 
 /** A convolution as one of its batch's chunks after the other computes it. */
 export interface BatchedSubject {
@@ -79,21 +77,18 @@ export function cutBatch(needs: CutNeeds): BatchCut | undefined {
   const { subject, maxBufferBytes, maxBytes, images: asked } = needs;
   const { whole, batch } = subject;
   if (batch === 0 || whole.shape.includes(0)) return undefined;
-  const tensors = [...whole.operands, whole.result];
-  const bytes = tensors.map(bytesOf);
-  const total = bytes.reduce((sum, one) => sum + one, 0);
-  if (asked === undefined && total <= WHOLE_BYTES && Math.max(...bytes) <= maxBufferBytes) {
-    return undefined;
-  }
+  const fits = subjectBytes(whole) <= WHOLE_BYTES &&
+    largest([...whole.operands, whole.result]) <= maxBufferBytes;
+  if (asked === undefined && fits) return undefined;
   const one = cutTensors(subject, subject.part(1));
   for (const tensor of one) {
-    if (bytesOf(tensor) <= maxBufferBytes) continue;
+    if (tensorBytes(tensor) <= maxBufferBytes) continue;
     throw new UnsupportedError(
       `Cannot convolve in chunks: one image of the ${tensor.role} [${tensor.shape}] takes ` +
-        `${bytesOf(tensor)} bytes, the device's largest buffer has ${maxBufferBytes}`,
+        `${tensorBytes(tensor)} bytes, the device's largest buffer has ${maxBufferBytes}`,
     );
   }
-  const image = one.reduce((sum, tensor) => sum + bytesOf(tensor), 0);
+  const image = one.reduce((sum, tensor) => sum + tensorBytes(tensor), 0);
   // Half of what is allowed is left to the plans' workspace.
   const share = maxBytes === undefined ? CHUNK_BYTES : Math.floor(maxBytes / SLOTS / 2);
   const fitting = Math.floor(
@@ -128,11 +123,7 @@ function cutTensors({ cut, summed }: BatchedSubject, part: Subject): SubjectTens
 }
 
 function largest(tensors: readonly SubjectTensor[]): number {
-  return Math.max(...tensors.map(bytesOf));
-}
-
-function bytesOf({ dtype, shape }: SubjectTensor): number {
-  return dtypeBytes(dtype) * elementCount(shape);
+  return Math.max(...tensors.map(tensorBytes));
 }
 
 /** At most `most` images a chunk, in multiples of four from there on; as even as can be, or as many as can be. */

@@ -58,21 +58,21 @@ interface ReadyCase<C extends PlannedCase> {
   linear?: Promise<Ready>;
 }
 
-/** Operands on a device, and cases that are ready to run on them. It ends with them. */
-export interface Station<C extends PlannedCase> extends Disposable {
-  readonly executor: Executor;
-  readonly subject: Subject;
-  readonly loaded: Loaded;
-  readonly cases: readonly ReadyCase<C>[];
-}
-
 /** How a station is made. */
 interface StationOptions {
   /** Of all buffers, for what is timed cold; 1 where absent. */
   readonly copies?: number;
-  /** Told which case is prepared. */
+  /** Told which case is prepared or runs. */
   readonly onTry?: (place: number) => void;
   readonly during?: During;
+}
+
+/** Operands on a device, and cases that are ready to run on them. It ends with them. */
+export interface Station<C extends PlannedCase> extends Disposable, StationOptions {
+  readonly executor: Executor;
+  readonly subject: Subject;
+  readonly loaded: Loaded;
+  readonly cases: readonly ReadyCase<C>[];
 }
 
 /** Loads a subject's operands and prepares cases on them. */
@@ -81,8 +81,9 @@ export async function stationOf<C extends PlannedCase>(
   subject: Subject,
   cases: readonly C[],
   operands: PlanOperands,
-  { copies = 1, onTry, during }: StationOptions = {},
+  options: StationOptions = {},
 ): Promise<Station<C>> {
+  const { copies = 1, onTry, during } = options;
   using made = new DisposableStack();
   const loaded = made.use(executor.load(subject, operands, during));
   const ready: ReadyCase<C>[] = [];
@@ -91,7 +92,11 @@ export async function stationOf<C extends PlannedCase>(
     ready.push({ one, ready: await loaded.prepare(one.plan, copies) });
   }
   const kept = made.move();
-  return { executor, subject, loaded, cases: ready, [Symbol.dispose]: () => kept.dispose() };
+  return {
+    ...{ executor, subject, loaded, cases: ready },
+    ...options,
+    [Symbol.dispose]: () => kept.dispose(),
+  };
 }
 
 /** How a station's cases are run. */
@@ -102,11 +107,8 @@ interface RunAsked {
   readonly fetched?: boolean;
   /** Memory that results are fetched to; new memory where absent. */
   readonly room?: HostData;
-  /** Told which case runs. */
-  readonly onTry?: (place: number) => void;
   /** Told each result before it is checked, when the device is done with it; the check waits for what it returns. */
   readonly onResult?: ((result: HostData) => Promise<void> | void) | undefined;
-  readonly during?: During;
 }
 
 /** What became of a case. */
@@ -122,10 +124,9 @@ interface Ran<C extends PlannedCase> {
 /** Times a station's cases in turn, then fetches and checks the result of each. */
 export async function* runCases<C extends PlannedCase>(
   station: Station<C>,
-  asked: RunAsked,
+  { protocol, checks, fetched = false, room, onResult }: RunAsked,
 ): AsyncGenerator<Ran<C>, void, undefined> {
-  const { executor, subject, cases } = station;
-  const { protocol, checks, fetched = false, onResult, onTry, during = untimed } = asked;
+  const { executor, subject, cases, onTry, during = untimed } = station;
   const rivals = cases.flatMap(({ one: { caches }, ready }, place) =>
     caches.map((cache) => ({ place, timed: cache === "hot" ? ready.hot : ready }))
   );
@@ -146,8 +147,8 @@ export async function* runCases<C extends PlannedCase>(
       yield unchecked;
       continue;
     }
-    const { result, readSeconds } = await fetchTimed(made.ready, asked.room, during);
-    const linear = checks && await linearResult(station, made, during);
+    const { result, readSeconds } = await fetchTimed(made.ready, room, during);
+    const linear = checks && await linearResult(station, made);
     await onResult?.(result);
     const arithmetic = one.plan?.arithmetic ?? {};
     const outcome = await checks?.check({ result, linear, arithmetic, readSeconds });
@@ -163,9 +164,8 @@ async function fetchTimed(ready: Ready, room: HostData | undefined, during: Duri
 
 /** The result of what is projected, where it differs from the case's own. */
 async function linearResult<C extends PlannedCase>(
-  { loaded, subject }: Station<C>,
+  { loaded, subject, during = untimed }: Station<C>,
   made: ReadyCase<C>,
-  during: During,
 ): Promise<HostData | undefined> {
   const { linear } = made.one;
   if (linear === undefined) return undefined;
@@ -238,7 +238,7 @@ export async function runSubject(executor: Executor, job: SubjectJob): Promise<C
   const operands = whole ?? chunkedOperands(subject, source);
   const cases = [{ plan, linear, caches: ["hot"] }] as const;
   using station = await stationOf(executor, subject, cases, operands, { during });
-  const asked = { protocol, checks, fetched: true, onResult, during };
+  const asked = { protocol, checks, fetched: true, onResult };
   const [ran] = await Array.fromAsync(runCases(station, asked));
   const { times: [time], result, outcome } = ran!;
   const { fill, seed, files } = source;

@@ -5,7 +5,7 @@ import { InputRangeError } from "../errors.ts";
 import type { TensorSource } from "../npy/mod.ts";
 import type { CaseRecord } from "../report/record.ts";
 import { convertDType } from "../tensor/convert.ts";
-import { arrayConstructor, dtypeBytes, type TensorData } from "../tensor/dtype.ts";
+import { arrayConstructor, type TensorData } from "../tensor/dtype.ts";
 import { elementCount, tensor } from "../tensor/tensor.ts";
 import {
   aheadOf,
@@ -28,13 +28,15 @@ import {
   type Station,
   stationOf,
 } from "./runner.ts";
-import type {
-  HostData,
-  HostOperands,
-  OperandData,
-  PlanOperands,
-  Subject,
-  SubjectTensor,
+import {
+  type HostData,
+  type HostOperands,
+  type OperandData,
+  type PlanOperands,
+  type Subject,
+  subjectBytes,
+  type SubjectTensor,
+  tensorBytes,
 } from "./subject.ts";
 import { timeRecord } from "./timing.ts";
 
@@ -146,8 +148,7 @@ export async function runStream(executor: Executor, job: StreamJob): Promise<Cas
       images: cut.images,
       chunks: chunks.length,
       checked_chunks: checks.count,
-      bytes: [...whole.operands, whole.result]
-        .reduce((sum, { dtype, shape }) => sum + dtypeBytes(dtype) * elementCount(shape), 0),
+      bytes: subjectBytes(whole),
       seconds: (performance.now() - begin) / 1000,
       host_bytes: hostBytes,
     },
@@ -246,7 +247,7 @@ function only(subject: Subject, wanted: (one: Subject["operands"][number]) => bo
 /** Room for a subject's operands, which the reference's workers share. */
 function emptyOperands({ operands }: Subject): HostOperands {
   return Object.fromEntries(operands.map(({ role, dtype, shape }) => {
-    const buffer: unknown = new SharedArrayBuffer(elementCount(shape) * dtypeBytes(dtype));
+    const buffer: unknown = new SharedArrayBuffer(tensorBytes({ dtype, shape }));
     return [role, new (arrayConstructor(dtype))(buffer as ArrayBuffer)];
   }));
 }

@@ -15,7 +15,8 @@ import type { PlanArithmetic, ResultTiles } from "../problem/plan_arithmetic.ts"
 import type { IntegerProjection } from "../reference/gemm_projection.ts";
 import type { Projection } from "../reference/projection.ts";
 import type { ReferenceResult } from "../reference/reference.ts";
-import type { DType, TensorData, TypedArrayOf } from "../tensor/dtype.ts";
+import { type DType, dtypeBytes, type TensorData, type TypedArrayOf } from "../tensor/dtype.ts";
+import { elementCount } from "../tensor/tensor.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { CaseTraits } from "./case_record.ts";
 import type { CheckMode, ResultSums } from "./coverage.ts";
@@ -195,6 +196,16 @@ export interface Subject {
   readonly planner: SubjectPlanner;
   readonly reference: SubjectReference;
   readonly tolerance: SubjectTolerance;
+}
+
+/** Bytes of a tensor. */
+export function tensorBytes({ dtype, shape }: Pick<SubjectTensor, "dtype" | "shape">): number {
+  return dtypeBytes(dtype) * elementCount(shape);
+}
+
+/** Bytes of a subject's operands and result. */
+export function subjectBytes({ operands, result }: Subject): number {
+  return [...operands, result].reduce((sum, one) => sum + tensorBytes(one), 0);
 }
 
 /** A subject's name, for messages and progress. */
