@@ -22,7 +22,7 @@ export function parseJson(text: string, refuse: (what: string, line: number) => 
     const bare = text.replace(/"(?:[^"\\]|\\.)*"/g, (quoted) => " ".repeat(quoted.length));
     const foreign = FOREIGN.exec(bare);
     if (foreign === null) throw refuse("is no JSON", lineOf(faultOffset(text)));
-    throw refuse(`has ${foreign[0]}, which JSON lacks; write null`, lineOf(foreign.index));
+    throw refuse(`has ${foreign[0]}, which JSON lacks`, lineOf(foreign.index));
   }
 }
 

@@ -2,7 +2,7 @@
 import { dirname, join } from "node:path";
 import * as v from "valibot";
 import { defined } from "../defined.ts";
-import { InputSyntaxError, InputTypeError } from "../errors.ts";
+import { InputSyntaxError, InputTypeError, placedError } from "../errors.ts";
 import { parseJson, schemaFault } from "../json.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
 import { broadcastSource } from "../npy/views.ts";
@@ -69,6 +69,13 @@ export function readManifest(path: string): { manifest: DumpManifest; folder: st
     parseJson(readText(path), (what, line) => refuse(`line ${line} ${what}`)),
   );
   if (!parsed.success) throw refuse(schemaFault(parsed.issues[0], "the text").what);
+  parsed.output.layers.forEach((layer, index) => {
+    try {
+      problemOf(layer);
+    } catch (error) {
+      throw placedError(error, `Cannot read ${path}: layers.${index}.problem`);
+    }
+  });
   return { manifest: parsed.output, folder: dirname(path) };
 }
 
@@ -112,14 +119,17 @@ export async function openLayer(
   return { subject, files, result, [Symbol.dispose]: () => kept.dispose() };
 }
 
-function subjectOf(
-  { op, problem, alpha = 1, beta = 0, bias = false, bytes, name }: DumpedLayer,
-  dtype: "f32" | "f16",
-): Subject {
-  if (op === "gemm") {
-    return gemmSubject(gemmProblem({ ...parseGemm(problem), alpha, beta, name }), { dtype });
-  }
-  const conv = { ...parseDescriptor(problem, op), name };
+/** @throws {SyntaxError | RangeError} where its text is none. */
+function problemOf({ op, problem, alpha = 1, beta = 0, name }: DumpedLayer) {
+  return op === "gemm"
+    ? { gemm: gemmProblem({ ...parseGemm(problem), alpha, beta, name }) }
+    : { conv: { ...parseDescriptor(problem, op), name } };
+}
+
+function subjectOf(layer: DumpedLayer, dtype: "f32" | "f16"): Subject {
+  const { bias = false, bytes } = layer;
+  const { gemm, conv } = problemOf(layer);
+  if (gemm !== undefined) return gemmSubject(gemm, { dtype });
   if (bytes !== undefined) {
     const { outDtype, outputZeroPoint, ...integers } = bytes;
     const scaled = outDtype === "i32"

@@ -66,7 +66,7 @@ export function* eachRecord(
 function parseLine(line: string, last: boolean, where: string): { readonly kind: unknown } {
   const value = parseJson(line, (what) => {
     if (last && what === CUT_OFF) return new CutOffError(where, line.length);
-    const shown = what.startsWith("has ") ? "" : `: ${excerpt(line)}`;
+    const shown = what.startsWith("has ") ? "; write null" : `: ${excerpt(line)}`;
     return new InputSyntaxError(`Cannot read ${where}: the line ${what}${shown}`);
   });
   if (typeof value !== "object" || value === null || !("kind" in value)) {
