@@ -7,7 +7,7 @@ import type { Product } from "./product.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
 import type { Balance, PlanRequest } from "./request.ts";
 import { tileCandidates, type TileRequest } from "./tile_candidates.ts";
-import { collectsAhead } from "../kernels/loop/matrix_tile.ts";
+import { doubleBuffersRegisters } from "../kernels/loop/matrix_tile.ts";
 import { mainLoopWorkgroups, stepIterations, variantPolicy } from "../kernels/main_loop.ts";
 import { type UnitChain, unitShape } from "../kernels/matrix_units.ts";
 import { policyTile, TILE_POLICIES, type TilePolicy } from "../kernels/policy.ts";
@@ -42,16 +42,16 @@ export function cutArithmetic(
 ): PlanArithmetic {
   const whole = splits === 1 || head !== undefined;
   const streamed = head !== undefined;
-  const { parts, longest } = unitSchedule(policy, chain, { steps, splits, streamed, row });
+  const { flush, longest } = unitSchedule(policy, chain, { steps, splits, streamed, row });
   const unit = policy.matrix?.unit.result !== "f32" ? {} : {
     unit: policy.matrix.unit.k,
     ...(policy.matrix.split ? { math: "f16x3" as const } : {}),
   };
   if (whole) {
-    return { ...unit, ...(parts === undefined ? {} : { chain: parts.steps * policy.depth }) };
+    return { ...unit, ...(flush === undefined ? {} : { chain: flush.interval * policy.depth }) };
   }
   const segment = longest * policy.depth;
-  return { ...unit, chain: parts === undefined ? segment : parts.steps * policy.depth, segment };
+  return { ...unit, chain: flush === undefined ? segment : flush.interval * policy.depth, segment };
 }
 
 export function balanceOf({ head, splits }: Cut): Exclude<Balance, "auto"> {
@@ -62,21 +62,21 @@ export function balanceOf({ head, splits }: Cut): Exclude<Balance, "auto"> {
 const MOST_STEP_ITERATIONS = MOST_ITERATIONS - 5_000;
 const MOST_SPLITS = 512;
 /**
- * What whole and split tiles in one kernel take of policies that collect matrices ahead, over what fuller waves should leave, where their
+ * What whole and split tiles in one kernel take of policies that double-buffer registers, over what fuller waves should leave, where their
  * steps make no rounds (on an H200 whole ones alone take 1.03 to 1.1 times less where waves should gain 1 to 3 %).
  */
-const STREAMED_AHEAD = 1.08;
+const STREAMED_DOUBLE_BUFFERED = 1.08;
 /**
  * The same where sums are stored on their way, which then go two ways: f16 to f32, 8192³ takes 1.015 times as long where 0.981 was
  * predicted, 5000³ 0.943 for 0.877.
  */
 const STREAMED_STORED = 1.035;
 /**
- * What splits that go by no rounds take of policies that collect matrices ahead, over those that do: from as long (three splits of 65 steps,
+ * What splits that go by no rounds take of policies that double-buffer registers, over those that do: from as long (three splits of 65 steps,
  * backward-filter of Conv5 at batch 64) to 1.25 times as long (three of 98, batch 96; five of whole sixes are 102 us on an H200, those
  * three 128 on an H100), by what a compiler writes out of their number. Between the two.
  */
-const COUNTED_AHEAD = 1.05;
+const COUNTED_DOUBLE_BUFFERED = 1.05;
 /** `auto` takes stream-K only where it is predicted to take less than this share of the next best's time. */
 const CLEARLY_LESS = 0.99;
 /**
@@ -106,7 +106,7 @@ export function chooseCut(
 ): Cut | undefined {
   const { splits, balance = "auto" } = asked;
   const device = deviceOf(asked);
-  const roomy = roomyPolicies(product, candidates, asked);
+  const roomy = policiesWithinWorkspace(product, candidates, asked);
   const cheapest = (cuts: Iterable<Cut>, suits: (cut: Cut) => boolean = () => true) => {
     let best: Cut | undefined;
     for (const cut of cuts) {
@@ -180,11 +180,15 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutRequest): Gen
     const perSplit = stepsPerSplit(steps, splits, row);
     if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
     const multiplied = splits === 1 ? product.wholeSteps?.(policy) ?? steps : perSplit;
-    const { rounds, parts } = unitSchedule(policy, product.matrix?.chain, { steps, splits, row });
+    const { unrollFactor, flush } = unitSchedule(policy, product.matrix?.chain, {
+      steps,
+      splits,
+      row,
+    });
     // Where sums move to registers nothing is collected ahead.
-    const counted = splits > 1 && collectsAhead(policy) && rounds === undefined &&
-      parts?.totals !== "registers";
-    const loop = (counted ? COUNTED_AHEAD : 1) *
+    const counted = splits > 1 && doubleBuffersRegisters(policy) && unrollFactor === undefined &&
+      flush?.totals !== "registers";
+    const loop = (counted ? COUNTED_DOUBLE_BUFFERED : 1) *
       loopOf([{ workgroups: tiles * splits, steps: multiplied }]);
     const reduce = splits === 1 && !product.finishedApart
       ? 0
@@ -220,18 +224,18 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutRequest):
         splits,
         streamed: true,
       });
-      const rounds = product.share === undefined && asked.sizes !== "uniform"
-        ? schedule.rounds
+      const unrollFactor = product.share === undefined && asked.sizes !== "uniform"
+        ? schedule.unrollFactor
         : undefined;
-      const perSplit = stepsPerSplit(steps, splits, rounds);
+      const perSplit = stepsPerSplit(steps, splits, unrollFactor);
       if (perSplit * (splits - 1) >= steps && forced === undefined) continue;
       const loop = loopOf([
         { workgroups: head, steps },
         { workgroups: tail * splits, steps: perSplit },
       ]);
-      const stored = schedule.parts?.totals === "result" ? STREAMED_STORED : 1;
-      const twoLoops = rounds === undefined && schedule.parts === undefined;
-      const loops = collectsAhead(policy) && twoLoops ? STREAMED_AHEAD : 1;
+      const stored = schedule.flush?.totals === "result" ? STREAMED_STORED : 1;
+      const twoLoops = unrollFactor === undefined && schedule.flush === undefined;
+      const loops = doubleBuffersRegisters(policy) && twoLoops ? STREAMED_DOUBLE_BUFFERED : 1;
       const cost = stored * loops * loop + margin +
         reduceCost(device, splits, elements) + packingCost(product, policy);
       yield { policy, splits, head, cost };
@@ -255,7 +259,7 @@ function packingCost({ a, b }: Product, policy: TilePolicy): number {
 }
 
 /** The candidates whose workspace has room; where none has, those that take least. */
-function roomyPolicies(
+function policiesWithinWorkspace(
   product: Product,
   candidates: readonly TilePolicy[],
   { maxWorkspaceBytes = Infinity }: CutRequest,

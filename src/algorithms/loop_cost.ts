@@ -117,9 +117,9 @@ function rowBytes({ depth }: TilePolicy, { unit }: MatrixTile): number {
 const FLUSHED_RESULTS = 64;
 
 /** Parts in which a policy sums so many steps of a tile; of a last one that is multiplied in part the whole one counts. */
-function sumParts(policy: TilePolicy, { matrix, b }: Product, steps: number) {
+function flushOf(policy: TilePolicy, { matrix, b }: Product, steps: number) {
   const row = tapRingOf(b)?.row?.steps;
-  return unitSchedule(policy, matrix?.chain, { steps: Math.ceil(steps), row }).parts;
+  return unitSchedule(policy, matrix?.chain, { steps: Math.ceil(steps), row }).flush;
 }
 
 /** Share of its rate that a policy keeps whose sums of so many steps move from matrix units to registers. */
@@ -129,8 +129,8 @@ function flushedShare(
   product: Product,
   steps: number,
 ): number {
-  const parts = sumParts(policy, product, steps);
-  if (parts?.totals !== "registers") return 1;
+  const flush = flushOf(policy, product, steps);
+  if (flush?.totals !== "registers") return 1;
   const results = policy.rows * policy.columns / policyThreads(policy);
   if (results > FLUSHED_RESULTS) return shares.flushed.spilled;
   return shares.flushed[product.matrix!.split ? "halves" : "kept"];
@@ -183,9 +183,9 @@ export function loopCost(
   // Of products alone: what else a tile takes is no product of words.
   const depth = policy.depth / words;
   const one = (steps: number) => {
-    const parts = sumParts(policy, product, steps);
+    const flush = flushOf(policy, product, steps);
     // Times that sums are stored and read again on their way.
-    const again = parts?.totals === "result" ? Math.ceil(steps / parts.steps) - 1 : 0;
+    const again = flush?.totals === "result" ? Math.ceil(steps / flush.interval) - 1 : 0;
     return tile * (depth * steps + (onUnits ? 0 : store) + again * storeAgain * bytes);
   };
   const filling = onUnits ? 0 : tile * depth * fill;

@@ -145,22 +145,22 @@ function matrixBody(
   policy: TilePolicy & MatrixTilePolicy,
   [a, b]: ProductKernel["loaders"],
   last: number | undefined,
-  { parts, rounds }: Pick<UnitSchedule, "parts" | "rounds">,
+  { flush, unrollFactor }: Pick<UnitSchedule, "flush" | "unrollFactor">,
   variant: FullMainLoopVariant,
 ): LoopBody {
   const { unit, matrices } = policy.matrix;
-  const moved = parts !== undefined && rounds === undefined;
+  const moved = flush !== undefined && unrollFactor === undefined;
   const memory = matrixMemory(policy, [a.access, b.access], variant, moved);
   return {
-    trait: parts === undefined
+    trait: flush === undefined
       ? ""
-      : `_${parts.totals === "result" ? "stored" : "flush"}${parts.steps}`,
+      : `_${flush.totals === "result" ? "stored" : "flush"}${flush.interval}`,
     summary: `${matrices[0]} x ${matrices[1]} matrices of ${unit.m} x ${unit.n} a subgroup`,
     tiles: memory.tiles,
     buffers: memory.buffers,
     places: matrixPlaces(policy, memory),
-    products: matrixProducts({ policy, memory, last, parts }),
-    output: (store) => matrixOutput(policy, memory, store, parts),
+    products: matrixProducts({ policy, memory, last, flush }),
+    output: (store) => matrixOutput(policy, memory, store, flush),
   };
 }
 
@@ -311,25 +311,25 @@ export function mainLoopKernel(module: ModuleBuilder, product: ProductKernel): S
   const row = tapRingOf(b.access)?.row?.steps;
   const streamed = shape.split !== undefined;
   const schedule = unitSchedule(policy, product.sums?.chain, { steps, splits, streamed, row });
-  const { parts, longest } = schedule;
-  const rounds = mode === "constant" && !shape.uneven && last === undefined
-    ? schedule.rounds
+  const { flush, longest } = schedule;
+  const unrollFactor = mode === "constant" && !shape.uneven && last === undefined
+    ? schedule.unrollFactor
     : undefined;
   if (!isMatrixPolicy(policy) && (a.access.sharedTaps ?? b.access.sharedTaps) !== undefined) {
     throw new Error(`Cannot multiply rows of taps by threads: ${policy.name} has no matrix units`);
   }
-  if (row !== undefined && rounds !== row) {
-    throw new Error(`Cannot go over rows of ${row} steps by ${rounds ?? "single steps"}`);
+  if (row !== undefined && unrollFactor !== row) {
+    throw new Error(`Cannot go over rows of ${row} steps by ${unrollFactor ?? "single steps"}`);
   }
   const body = isMatrixPolicy(policy)
-    ? matrixBody(policy, product.loaders, last, { parts, rounds }, variant)
+    ? matrixBody(policy, product.loaders, last, { flush, unrollFactor }, variant)
     : threadBody({ ...product, policy }, last, variant, pipelineCut());
   const name = `${traits}_${policyTile(policy)}${body.trait}_${suffix}${
     variantTrait(product.variant)
   }`;
   const count = mainLoopWorkgroups(shape, policy);
   const workgroups = module.size("workgroups", count);
-  const shared = shape.splits === 1 ? undefined : rounds;
+  const shared = shape.splits === 1 ? undefined : unrollFactor;
   const workgroup = workgroupText(module, shape, policy, variant.raster, shared);
   const loaders = [
     dealtLoader(a, "a", body.tiles[0], policy.rows, policy.depth, threads),
@@ -360,7 +360,7 @@ export function mainLoopKernel(module: ModuleBuilder, product: ProductKernel): S
   return sizedKernel(module, name, wgsl, {
     workgroups: count,
     threads,
-    bytes: mainLoopBytes(policy, a.access, b.access, variant, parts && rounds === undefined),
+    bytes: mainLoopBytes(policy, a.access, b.access, variant, flush && unrollFactor === undefined),
     iterations: loopIterations(longest, stepIterations(policy, product.variant)) +
       output.iterations * policy.threadRows * policy.threadColumns,
     features: [
@@ -370,12 +370,12 @@ export function mainLoopKernel(module: ModuleBuilder, product: ProductKernel): S
   });
 
   function tripCount(): TripCount {
-    if (rounds !== undefined) return { form: "unrolled", factor: rounds };
-    if (parts === undefined) return countedSteps(module, shape, policy) ?? { form: "range" };
+    if (unrollFactor !== undefined) return { form: "unrolled", factor: unrollFactor };
+    if (flush === undefined) return countedSteps(module, shape, policy) ?? { form: "range" };
     // The text knows the steps of parts that come out even.
     const whole = mode === "constant" && last === undefined && splits === 1 && !shape.uneven &&
-      steps % parts.steps === 0;
-    return whole ? { form: "counted", steps: `${parts.steps}u` } : { form: "range" };
+      steps % flush.interval === 0;
+    return whole ? { form: "counted", steps: `${flush.interval}u` } : { form: "range" };
   }
 
   /** Where the back edge lies, where the loop may be software-pipelined. */

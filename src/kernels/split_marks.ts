@@ -144,7 +144,7 @@ export const DRIFT_FACTOR = "(1.0f + f32(drift) * 0x1p-23f)";
  * @param spread The largest sum of products, times the largest factor that a result has it with.
  * @param enlarged The largest L1 norm of a row of the output's transform.
  */
-export function doubtText(dark: string, spread: string, enlarged: number): string {
+export function needsFp32Recompute(dark: string, spread: string, enlarged: number): string {
   return `${dark} > 0.0f && ${spread} < ${dark} * ${Math.fround(ENOUGH / 2 * enlarged / WEIGHT)}f`;
 }
 

@@ -3,9 +3,9 @@ import type { Matrix } from "../winograd/matrix.ts";
 import { literalOf } from "../elements/scalar.ts";
 import { loopIterations, type ModuleBuilder, WHOLE } from "./module.ts";
 import {
-  doubtText,
   DRIFT_FACTOR,
   markPlaces,
+  needsFp32Recompute,
   SPLIT_RESULTS,
   type SplitMarks,
 } from "./split_marks.ts";
@@ -133,7 +133,7 @@ export function splitResults(
         `let bits_b = ${known.load(b.key)};`,
         `let dark = f32(${known.load(a.row)}) + f32(${known.load(b.row)});`,
         "let beyond = beyond_halves(bits_a) || beyond_halves(bits_b);",
-        `if (${live} && (beyond || (${doubtText("dark", "spread", enlarged)}))) {`,
+        `if (${live} && (beyond || (${needsFp32Recompute("dark", "spread", enlarged)}))) {`,
         "  doubtful[atomicAdd(&doubts, 1u)] = t;",
         "} else {",
         "// In two steps: each factor is a normal number.",

@@ -1,5 +1,5 @@
 import type { TripCount } from "./loop/mainloop.ts";
-import type { MatrixParts } from "./loop/matrix_products.ts";
+import type { UnitFlush } from "./loop/matrix_products.ts";
 import type { UnitChain } from "./matrix_units.ts";
 import type { ModuleBuilder } from "./module.ts";
 import type { TilePolicy } from "./policy.ts";
@@ -110,7 +110,7 @@ export function workgroupText(
   shape: MainLoopShape,
   policy: TilePolicy,
   raster: number,
-  rounds?: number,
+  unrollFactor?: number,
 ): string {
   const { split, splits, uneven } = shape;
   const tiles = {
@@ -130,7 +130,7 @@ export function workgroupText(
     `  let first_row = row_tile * ${policy.rows}u;`,
     `  let first_column = column_tile * ${policy.columns}u;`,
     ...(uneven === undefined ? [] : [uneven.text, `  let all_steps = ${uneven.steps};`]),
-    ...splitStepsText(module, shape, policy, rounds),
+    ...splitStepsText(module, shape, policy, unrollFactor),
     ...(shape.skip === undefined ? [] : [shape.skip]),
   ].join("\n");
 }
@@ -164,7 +164,7 @@ const LONGER_BY = 1.03;
  * @param needed Whether any other loop takes more than splits of unequal length: where there are whole tiles too, or sums move on.
  * @param most Steps of a round at most.
  */
-export function roundSteps(
+export function unrollFactorOf(
   steps: number,
   splits: number,
   { matrix }: Pick<TilePolicy, "matrix">,
@@ -186,8 +186,8 @@ export function fullRounds(steps: number, most: number): number {
 }
 
 /** Steps of the longest split, of a depth in rounds of so many steps. */
-export function stepsPerSplit(steps: number, splits: number, rounds = 1): number {
-  return rounds * Math.ceil(steps / rounds / splits);
+export function stepsPerSplit(steps: number, splits: number, unrollFactor = 1): number {
+  return unrollFactor * Math.ceil(steps / unrollFactor / splits);
 }
 
 /** WGSL of the steps of a tile, of all splits together. */
@@ -208,20 +208,22 @@ function splitStepsText(
   module: ModuleBuilder,
   shape: MainLoopShape,
   policy: TilePolicy,
-  rounds: number | undefined,
+  unrollFactor: number | undefined,
 ): string[] {
   const { splits, uneven } = shape;
   const steps = Math.ceil(shape.depth / policy.depth);
   const all = allSteps(module, shape, policy);
-  if (rounds !== undefined) {
+  if (unrollFactor !== undefined) {
     const count = module.size("splits", splits);
-    const all = module.size("rounds", steps / rounds);
-    const first = `(split * (${all} / ${count}) + min(split, ${all} % ${count})) * ${rounds}u`;
-    const own = `(${all} / ${count} + select(0u, 1u, split < ${all} % ${count})) * ${rounds}u`;
+    const all = module.size("rounds", steps / unrollFactor);
+    const first =
+      `(split * (${all} / ${count}) + min(split, ${all} % ${count})) * ${unrollFactor}u`;
+    const own =
+      `(${all} / ${count} + select(0u, 1u, split < ${all} % ${count})) * ${unrollFactor}u`;
     return [
       `  let first_step = ${first};`,
       `  let end_step = first_step + ${
-        shape.split === undefined ? own : `select(${own}, ${all} * ${rounds}u, whole)`
+        shape.split === undefined ? own : `select(${own}, ${all} * ${unrollFactor}u, whole)`
       };`,
     ];
   }
@@ -271,10 +273,10 @@ export function splitTileText(
 export interface UnitSchedule {
   /** Steps of the longest one. */
   readonly longest: number;
-  /** Steps of a round, of which all workgroups, and all parts of their sums, have whole ones; undefined where they do not go by rounds. */
-  readonly rounds: number | undefined;
-  /** The parts in which they sum; undefined for one. */
-  readonly parts: MatrixParts | undefined;
+  /** Steps of a round, of which all workgroups, and all parts of their sums, have whole ones; undefined where the loop has no rounds. */
+  readonly unrollFactor: number | undefined;
+  /** When their sums move on; undefined for at the end alone. */
+  readonly flush: UnitFlush | undefined;
 }
 
 /** What of a policy decides how its steps are gone over. */
@@ -285,26 +287,26 @@ function mostPartSteps({ depth }: UnitPolicy, { length }: UnitChain): number {
   return Math.max(1, Math.floor(length / depth));
 }
 
-/** The parts in which matrix units sum so many steps; undefined for one. */
-function unitParts(
+/** When the sums of so many steps leave matrix units; undefined for at the end alone. */
+function unitFlush(
   policy: UnitPolicy,
   chain: UnitChain | undefined,
   steps: number,
-  rounds: number | undefined,
-): MatrixParts | undefined {
+  unrollFactor: number | undefined,
+): UnitFlush | undefined {
   const { matrix } = policy;
   if (chain === undefined || matrix === undefined) return undefined;
   const { totals } = chain;
   const most = mostPartSteps(policy, chain);
   if (most >= steps) return undefined;
-  const whole = totals === "result" || rounds !== undefined;
-  return { steps: whole ? partSteps(steps, most, rounds) : most, totals };
+  const whole = totals === "result" || unrollFactor !== undefined;
+  return { interval: whole ? flushInterval(steps, most, unrollFactor) : most, totals };
 }
 
 /** Steps of a part, `most` at most: parts of about equal length, of whole rounds. */
-function partSteps(steps: number, most: number, rounds = 1): number {
-  const [all, each] = [Math.ceil(steps / rounds), Math.floor(most / rounds)];
-  return rounds * Math.ceil(all / Math.ceil(all / each));
+function flushInterval(steps: number, most: number, unrollFactor = 1): number {
+  const [all, each] = [Math.ceil(steps / unrollFactor), Math.floor(most / unrollFactor)];
+  return unrollFactor * Math.ceil(all / Math.ceil(all / each));
 }
 
 /** Steps of a tile, and who goes over them. */
@@ -329,22 +331,24 @@ export function unitSchedule(
   chain: UnitChain | undefined,
   { steps, splits = 1, streamed = false, row }: TileSteps,
 ): UnitSchedule {
-  const schedule = (rounds?: number): UnitSchedule => {
-    const longest = streamed ? steps : stepsPerSplit(steps, splits, rounds);
-    return { longest, rounds, parts: unitParts(policy, chain, longest, rounds) };
+  const schedule = (unrollFactor?: number): UnitSchedule => {
+    const longest = streamed ? steps : stepsPerSplit(steps, splits, unrollFactor);
+    return { longest, unrollFactor, flush: unitFlush(policy, chain, longest, unrollFactor) };
   };
   if (row !== undefined) return schedule(row);
   const single = schedule();
-  const { parts } = single;
-  if (parts === undefined) {
-    const shared = splits === 1 ? single : schedule(roundSteps(steps, splits, policy, streamed));
+  const { flush } = single;
+  if (flush === undefined) {
+    const shared = splits === 1
+      ? single
+      : schedule(unrollFactorOf(steps, splits, policy, streamed));
     // Rounds are not to make parts of what needs none.
-    return shared.parts === undefined ? shared : single;
+    return shared.flush === undefined ? shared : single;
   }
   // Sums that move to registers leave none for the matrices of a step ahead.
   return schedule(
-    parts.totals === "result"
-      ? roundSteps(steps, splits, policy, true, mostPartSteps(policy, chain!))
+    flush.totals === "result"
+      ? unrollFactorOf(steps, splits, policy, true, mostPartSteps(policy, chain!))
       : undefined,
   );
 }
@@ -358,7 +362,7 @@ export function paddedSteps(
   chain: UnitChain | undefined,
   steps: number,
 ): number {
-  const { parts, rounds } = unitSchedule(policy, chain, { steps });
-  if (parts?.totals !== "result" || rounds !== undefined) return steps;
+  const { flush, unrollFactor } = unitSchedule(policy, chain, { steps });
+  if (flush?.totals !== "result" || unrollFactor !== undefined) return steps;
   return fullRounds(steps, mostPartSteps(policy, chain!));
 }

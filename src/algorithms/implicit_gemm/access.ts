@@ -53,7 +53,7 @@ export interface Operands {
   ): [TileLoader, TileLoader];
   readonly result: ResultPlaces;
   /** Whether a step may reach into several taps, so that every load finds its own. */
-  linear(policy: TilePolicy): boolean;
+  crossesTaps(policy: TilePolicy): boolean;
   /** Enters the kernel's name. */
   trait(policy: TilePolicy): string;
   /** What products of classes of strides are, for notes. */

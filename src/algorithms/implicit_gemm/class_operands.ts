@@ -225,7 +225,7 @@ function sidedOperands(
       // One group begins at the beginning, whatever its channels divide.
       group: groups === 1 ? 0 : rowChannels * target[1]!,
     },
-    linear: () => false,
+    crossesTaps: () => false,
     trait: (policy) =>
       `${layoutTrait(request, lying)}_${sides.length}d_classes_${classSides(results)}_${
         one.trait(policy)

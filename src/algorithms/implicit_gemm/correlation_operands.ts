@@ -168,7 +168,7 @@ function placedOperands(request: PlanRequest): Operands {
         ? { period: inputs, outer: taps > 1 ? filter.at(-1)! : 0, inner: filter[1] }
         : { period: taps, outer: filter[1], inner: filter.at(-1)! }),
     },
-    linear: () => false,
+    crossesTaps: () => false,
     trait: (policy) =>
       `${layout}_${problem.filterSize.length}d_${
         still ? "point" : channelsInner ? "rsc" : "crs"

@@ -193,7 +193,7 @@ function gathered(
         ? { period: 4 * spots, outer: 4 * target[0], interleave: target[0] }
         : { period: spots, outer: target[0] }),
     },
-    linear: (policy) => walkOf(policy) === "linear",
+    crossesTaps: (policy) => walkOf(policy) === "linear",
     trait(policy) {
       const walk = walkOf(policy);
       return `${layoutTrait(request, results)}_${places.length}d_${

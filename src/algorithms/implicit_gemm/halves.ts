@@ -33,7 +33,7 @@ import {
 import { elementCount } from "../../tensor/tensor.ts";
 
 /** A way to multiply a request in halves. */
-export interface HalvesWay {
+export interface HalvesOperands {
   /** What is multiplied: f16 with channels innermost; forward and backward-data as many channels more as there are low halves. */
   readonly request: PlanRequest;
   readonly operands: Operands;
@@ -176,7 +176,7 @@ function correlatedHalves(asked: PlanRequest, { problem }: PlanRequest): Operand
       outer: taps > 1 ? filter.at(-1)! : 0,
       inner: filter[1]!,
     },
-    linear: () => false,
+    crossesTaps: () => false,
     trait: () =>
       `${asked.layout}_${outputSize.length}d_halves${channels === inChannels ? "" : "_padded"}`,
   };
@@ -185,7 +185,7 @@ function correlatedHalves(asked: PlanRequest, { problem }: PlanRequest): Operand
 /** The operands of a request as they are written for a policy: that whose places are rows, and that whose places are columns. */
 export function writtenOperands(
   request: PlanRequest,
-  { request: doubled, operands }: HalvesWay,
+  { request: doubled, operands }: HalvesOperands,
   policy: TilePolicy,
 ): { readonly a: WrittenOperand; readonly b: WrittenOperand } {
   const asked = lyingRequest(request);
@@ -288,7 +288,7 @@ export function halvesMarks(request: PlanRequest): HalvesMarks {
 /** Share of the values along the depth that are no padding. */
 export function filledShare(
   { problem }: PlanRequest,
-  { request: { problem: doubled } }: Pick<HalvesWay, "request">,
+  { request: { problem: doubled } }: Pick<HalvesOperands, "request">,
 ): number {
   const { op } = problem;
   const count = ({ batch, inChannels, outChannels }: ConvProblem) =>
@@ -312,7 +312,7 @@ export function metShare({ problem }: PlanRequest): number {
 }
 
 /** The product of a request in halves, how it is cut and what it takes. */
-export interface HalvesProduct extends HalvesWay {
+export interface HalvesProduct extends HalvesOperands {
   readonly product: Product;
   readonly cut: Cut;
   /** Predicted microseconds. */
@@ -344,7 +344,7 @@ export function halvesProduct(asked: PlanRequest): Planned<HalvesProduct> {
     const whole = sumsPlaces(asked)
       ? request.problem.batch
       : operands.pack(cut.policy)!.paddedChannels;
-    if (operands.linear(cut.policy) || whole % depth !== 0) {
+    if (operands.crossesTaps(cut.policy) || whole % depth !== 0) {
       return refusal(
         "problem",
         `policy ${name} has steps of ${depth}, halves lie in runs of ${whole}`,
@@ -366,7 +366,7 @@ function splitting(asked: PlanRequest, which: ConvTensor): number {
 }
 
 /** The product of halves, before it is cut. */
-function productOf(asked: PlanRequest, way: HalvesWay): Product {
+function productOf(asked: PlanRequest, way: HalvesOperands): Product {
   const { request, operands } = way;
   const elements = resultElements(asked.problem);
   return {
@@ -390,7 +390,7 @@ function productOf(asked: PlanRequest, way: HalvesWay): Product {
 }
 
 /** Microseconds of a product in halves: images in halves, then the product as f16 has it. */
-function timeOf(asked: PlanRequest, { request, operands }: HalvesWay, cut: Cut): number {
+function timeOf(asked: PlanRequest, { request, operands }: HalvesOperands, cut: Cut): number {
   const device = deviceOf(asked);
   const { rates, times } = device;
   // Places are counted, and flagged results looked for.

@@ -40,15 +40,15 @@ export function implicitTime(
   const alone = problem.op === "bwd-filter" || operands.b.vector === 1;
   const share = problem.op === "bwd-filter" && layout === "nhwc" && operands.b.vector === 1
     ? shares.singleLoads
-    : operands.linear(policy) && alone
+    : operands.crossesTaps(policy) && alone
     ? shares.linear
     : 1;
   const units = policy.matrix === undefined ? 1 : unitsShare(request, operands, policy);
   const { result, rows } = operands;
   // Of a filter that is read as it lies, element by element.
-  const strewn = operands.left === "filter" && operands.a.vector === 1 &&
+  const uncoalesced = operands.left === "filter" && operands.a.vector === 1 &&
     operands.pack(policy) === undefined;
-  const loads = strewn ? shares.strewn : 1;
+  const loads = uncoalesced ? shares.strewn : 1;
   const apart = storesApart(request, operands);
   return (apart ? quantizeTime(request) : 0) +
     gatheredTime(
@@ -62,19 +62,19 @@ export function implicitTime(
 /** On matrix units, of images that are loaded fewer than eight halves at a time, and of int8. */
 function unitsShare(
   request: PlanRequest,
-  { b, linear, pack }: Operands,
+  { b, crossesTaps, pack }: Operands,
   policy: TilePolicy,
 ): number {
   const { singleHalves, fewHalves, gatheredWords } = deviceOf(request).shares;
   if (request.dtype === "i8") {
     if (b.vector === 1) return gatheredWords.one;
-    if (linear(policy)) return gatheredWords.linear;
+    if (crossesTaps(policy)) return gatheredWords.linear;
     return gatheredWords[pack(policy) === undefined ? "lying" : "packed"];
   }
   const filters = request.problem.op === "bwd-filter";
   if (request.layout !== "nhwc") {
     if (b.vector !== 1) return 1;
-    return linear(policy) ? fewHalves.one : singleHalves[filters ? "correlated" : "gathered"];
+    return crossesTaps(policy) ? fewHalves.one : singleHalves[filters ? "correlated" : "gathered"];
   }
   const vector = accessVector(policy, b);
   return vector === 8 ? 1 : fewHalves[vector === 4 ? "four" : "one"];
@@ -120,29 +120,32 @@ function operandsOf(asked: PlanRequest, results: Layout): readonly [Operands, ..
 }
 
 /** Operands that a request may become, and what is written before they are read. */
-type Way = Pick<ImplicitProduct, "operands" | "written">;
+type OperandPreparation = Pick<ImplicitProduct, "operands" | "written">;
 
-/** Every way to make a product of a request; of int8 its channels are words. By rows of taps alone where there are such and `tapRows`. */
-function waysOf(asked: PlanRequest, tapRows: boolean): readonly [Way, ...Way[]] {
+/** Every preparation to make a product of a request; of int8 its channels are words. By rows of taps alone where there are such and `tapRows`. */
+function preparationsOf(
+  asked: PlanRequest,
+  tapRows: boolean,
+): readonly [OperandPreparation, ...OperandPreparation[]] {
   const { packedFilter, channelsLast: rewritten } = fullVariant(asked.variant);
   const lying = asked.dtype === "i8" ? wordWays(asked) : [undefined];
   const last = channelsLastWays(asked);
   const all = (rewritten && last.length > 0 ? last : [...lying, ...last]).flatMap((written) =>
     operandsOf(written?.request ?? asked, asked.layout).map((operands) => ({ operands, written }))
-  ) as [Way, ...Way[]];
+  ) as [OperandPreparation, ...OperandPreparation[]];
   const walked = tapRows ? preferred(all, ({ b }) => b.sharedTaps !== undefined) : all;
   return packedFilter
     ? preferred(walked, ({ pack }) => pack(TILE_POLICIES[0]!) !== undefined)
     : walked;
 }
 
-/** Those ways whose operands are such; all where none are. */
+/** Those preparations whose operands are such; all where none are. */
 function preferred(
-  ways: readonly [Way, ...Way[]],
+  preparations: readonly [OperandPreparation, ...OperandPreparation[]],
   such: (operands: Operands) => boolean,
-): readonly [Way, ...Way[]] {
-  const [first, ...others] = ways.filter(({ operands }) => such(operands));
-  return first === undefined ? ways : [first, ...others];
+): readonly [OperandPreparation, ...OperandPreparation[]] {
+  const [first, ...others] = preparations.filter(({ operands }) => such(operands));
+  return first === undefined ? preparations : [first, ...others];
 }
 
 /** The product of a request that is predicted to take least; of int8 its channels are words. */
@@ -165,14 +168,14 @@ function hasRoom(
 }
 
 function leastProduct(asked: PlanRequest, tapRows: boolean): Planned<ImplicitProduct> {
-  const tried = waysOf(asked, tapRows).map((way): Planned<ImplicitProduct> => {
-    const { operands, written } = way;
+  const tried = preparationsOf(asked, tapRows).map((preparation): Planned<ImplicitProduct> => {
+    const { operands, written } = preparation;
     const request = written?.request ?? asked;
     const product = productOf(request, operands, written ? writtenBytes(written) : 0);
     const cut = cutProduct(request, product);
     if (isRefusal(cut)) return cut;
     const writing = written ? writingTime(asked, written) : 0;
-    return { ...way, product, cut, time: writing + implicitTime(request, operands, cut) };
+    return { ...preparation, product, cut, time: writing + implicitTime(request, operands, cut) };
   });
   // A packed filter that there is no room for is none where it can be read as it lies.
   const roomy = tried.filter((one) => hasRoom(asked, one));

@@ -20,16 +20,15 @@ export interface MatrixProducts {
   /** Values along the depth of the last step, where it is a text of its own: whole matrices. */
   readonly last?: number | undefined;
   /**
-   * Parts after which sums are added as f32 should be: units cut sums off instead of rounding them (`unitChain()`). All
-   * in one where absent.
+   * When sums are added as f32 should be: units cut sums off instead of rounding them (`unitChain()`). At the end alone where absent.
    */
-  readonly parts: MatrixParts | undefined;
+  readonly flush: UnitFlush | undefined;
 }
 
-/** Parts of a sum, and where they are added up. */
-export interface MatrixParts {
-  /** Of each, the last one but at most. */
-  readonly steps: number;
+/** How often sums leave the accumulators of matrix units, and where they are added up. */
+export interface UnitFlush {
+  /** Steps from one flush to the next. */
+  readonly interval: number;
   readonly totals: "registers" | "result";
 }
 
@@ -184,7 +183,7 @@ function splitProducts(
 
 /** The text of a subgroup's products of a step. */
 export function matrixProducts(
-  { policy, memory, last, parts }: MatrixProducts,
+  { policy, memory, last, flush }: MatrixProducts,
 ): StepProducts {
   const { matrix } = policy;
   const { unit, matrices: [rows, columns] } = matrix;
@@ -228,7 +227,7 @@ export function matrixProducts(
   const block = (lines: readonly string[]) => ["    {", ...lines, "    }"].join("\n");
   const all = range(deep);
   const steps = (ahead ? [collecting] : all.map((at) => step(at))).map(block);
-  const totalled = parts?.totals === "registers";
+  const totalled = flush?.totals === "registers";
   const staged = stagedVectors(matrix, stage);
   const moved = rounds(matrix).flatMap((first, round) => [
     "    {",
@@ -263,8 +262,8 @@ export function matrixProducts(
     multiplyLast: last === undefined ? "" : steps.slice(0, matricesDeep(last)).join("\n"),
     fold: "",
     finish: totalled ? moved.join("\n") : "",
-    flush: parts && {
-      interval: `${parts.steps}u`,
+    flush: flush && {
+      interval: `${flush.interval}u`,
       clear: lines(allSums.map((sum) => `    ${sum} = ${sumType}();`)),
       stored: !totalled,
     },
@@ -276,15 +275,15 @@ export function matrixOutput(
   { matrix }: MatrixTilePolicy,
   { stage, tiles }: MatrixMemory,
   output: OutputStore,
-  parts: MatrixParts | undefined,
+  flush: UnitFlush | undefined,
 ): string {
   const { unit } = matrix;
   // Columns of a matrix lie so many places apart that go round a subgroup's.
   const apart = tiles[1].cyclic?.matrices ?? 1;
   const fours = unit.n / 4;
   const fragments = fragmentsOf(matrix);
-  const kept = parts?.totals === "registers";
-  const stored = parts?.totals === "result";
+  const kept = flush?.totals === "registers";
+  const stored = flush?.totals === "result";
   const all = rounds(matrix);
   const staged = stagedVectors(matrix, stage);
   const placesOf = ([row, column]: readonly [number, number]): FragmentPlaces => ({

@@ -230,7 +230,9 @@ export function subgroupGrid({ rows, columns, matrix }: MatrixTilePolicy): [numb
 }
 
 /** Whether a policy's steps are of one matrix's depth, whose matrices can be collected while those of the step before are multiplied. */
-export function collectsAhead({ depth, matrix }: Pick<TilePolicy, "depth" | "matrix">): boolean {
+export function doubleBuffersRegisters(
+  { depth, matrix }: Pick<TilePolicy, "depth" | "matrix">,
+): boolean {
   return matrix !== undefined && depth === unitDepth(matrix.unit);
 }
 
@@ -263,7 +265,7 @@ export function matrixMemory(
   const staged = down * across * stage.size;
   const buffers = doubleBuffer
     ? "double"
-    : shared && prefetch && !moved && !ringed && collectsAhead(policy)
+    : shared && prefetch && !moved && !ringed && doubleBuffersRegisters(policy)
     ? "register-double"
     : "single";
   const copies = buffers === "single" ? 1 : 2;
