@@ -160,7 +160,8 @@ async function* planGroup(
   const plans: GroupCase[] = [];
   for (const one of group.cases) {
     const asked = planningOf(run, one);
-    const reason = executor.unsupported(subject, asked);
+    const full = executor.planning(asked);
+    const reason = full && subject.planner.unsupported(full);
     if (reason !== undefined) {
       hooks.onSkip?.(one.algorithm, reason);
       continue;

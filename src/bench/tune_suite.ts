@@ -100,10 +100,11 @@ function withRivals(
   { algorithms, caches, planning = {} }: BenchPlan,
   executor: Executor,
 ): RunGroup {
-  const rivals = algorithms.flatMap((algorithm) =>
-    executor.rivals(group.subject, { ...planning, algorithm })
-      .map((choice) => ({ ...UNTUNED, algorithm, ...choice, caches }))
-  );
+  const rivals = algorithms.flatMap((algorithm) => {
+    const full = executor.planning({ ...planning, algorithm });
+    const choices = full ? group.subject.planner.rivals(full) : [];
+    return choices.map((choice) => ({ ...UNTUNED, algorithm, ...choice, caches }));
+  });
   return { ...group, cases: [...group.cases, ...rivals] };
 }
 

@@ -69,8 +69,9 @@ export async function learnTuning(
   ) return tuning;
   const known = new Map([...tuning ?? [], ...learnedOn.get(executor) ?? []]);
   const plan = executor.plan(subject, { ...planning, tuning: known });
-  if (isRefusal(plan) || plan === undefined || plan.measured) return known;
-  const entrants = executor.shortlist(subject, planning, CANDIDATES)
+  const full = executor.planning(planning);
+  if (isRefusal(plan) || plan === undefined || plan.measured || full === undefined) return known;
+  const entrants = subject.planner.shortlist(full, CANDIDATES)
     .filter(({ plan }) => plan.buffers.reduce((sum, { bytes }) => sum + bytes, 0) <= MOST_BYTES);
   if (entrants.length < 2) return known;
   const start = performance.now();

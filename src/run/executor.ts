@@ -1,6 +1,4 @@
 import { EMPTY_RESULT } from "../accuracy/gate.ts";
-import type { OptionChoice } from "../algorithms/algorithm.ts";
-import type { Entrant } from "../algorithms/cost/shortlist.ts";
 import { modelOf } from "../algorithms/device/known.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
@@ -120,18 +118,14 @@ export interface Executor extends Disposable {
   readonly isOpen: boolean;
   /** A plan of the subject; none where it takes none. */
   plan(subject: Subject, planning: Partial<Planning>): Planned<Plan | undefined>;
-  /** Options of the named algorithm that are worth measuring beside the planner's choice. */
-  rivals(subject: Subject, planning: Partial<Planning>): readonly OptionChoice[];
-  /** {@linkcode SubjectPlanner.shortlist} of a subject that it may compute. */
-  shortlist(subject: Subject, planning: Partial<Planning>, count: number): readonly Entrant[];
+  /** Planning with what a device adds to it, for planners of subjects; nothing where it takes no plans. */
+  planning(asked: Partial<Planning>): Planning | undefined;
   /** Times plans of a subject within so many milliseconds, as {@linkcode timeWithin}. */
   timeWithin?(
     subject: Subject,
     plans: readonly Plan[],
     budgetMs: number,
   ): Promise<(TimeRecord | undefined)[]>;
-  /** Why it cannot do the subject with the algorithm that is named. */
-  unsupported(subject: Subject, planning: Partial<Planning>): string | undefined;
   /**
    * Compiles a plan's kernels before there is data; what fails is thrown again where the plan is prepared. Nothing to do
    * on a CPU.
@@ -177,14 +171,12 @@ export function gpuExecutor(gpu: GpuDevice, model?: DeviceModel): Executor {
       return gpu.isOpen;
     },
     plan: (subject, planning) => subject.planner.plan(full(planning)),
-    rivals: (subject, planning) => subject.planner.rivals(full(planning)),
-    shortlist: (subject, planning, count) => subject.planner.shortlist(full(planning), count),
+    planning: full,
     timeWithin(subject, plans, budgetMs) {
       // Subjects are of types that kernels know.
       const dtype = subject.traits.dtype as TimedPlan["dtype"];
       return timeWithin(gpu, plans.map((plan) => ({ plan, dtype })), budgetMs);
     },
-    unsupported: (subject, planning) => subject.planner.unsupported(full(planning)),
     compile: (plan) => compileKernels(gpu, plan),
     load: (subject, operands, during) => loadOnGpu(gpu, subject, operands, during),
     causeOf: (error) => gpu.causeOf(error),
@@ -245,9 +237,7 @@ export function cpuExecutor(onProgress: (fraction: number) => void = () => {}): 
     isReference: true,
     isOpen: true,
     plan: () => undefined,
-    rivals: () => [],
-    shortlist: () => [],
-    unsupported: () => undefined,
+    planning: () => undefined,
     load: (subject, operands) => {
       const held = operands as HostOperands;
       return {
