@@ -5,10 +5,18 @@
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { dirname, join, relative, resolve } from "node:path";
-import { VERSION } from "../mod.ts";
+import * as library from "../mod.ts";
 import { bundleForBrowsers } from "./browser_bundle.ts";
 import { packagedFiles, packagedText } from "./npm_pages.ts";
 import { TSC } from "./tsc.ts";
+
+const { VERSION } = library;
+/** What Node imports in place of the library, which it cannot parse: the same names, so that they are not what it complains about. */
+const FOR_NODE = `throw new Error(
+  "wgconv is a library for Deno: \`npx deno run -A main.ts\` runs yours; in Node import wgconv/web, or start the program, npx wgconv",
+);
+export const ${Object.keys(library).map((name) => `${name} = undefined`).join(", ")};
+`;
 
 /** The Deno that the program is tested with. */
 const DENO = Deno.version.deno;
@@ -22,7 +30,12 @@ const PACKAGE = {
   keywords: ["webgpu", "wgsl", "convolution", "winograd", "gemm", "benchmark", "accuracy"],
   bin: { wgconv: "bin/wgconv.cjs" },
   exports: {
-    ".": { types: "./types/mod.d.ts", default: "./lib/mod.js" },
+    ".": {
+      types: "./types/mod.d.ts",
+      deno: "./lib/mod.js",
+      node: "./lib/node.js",
+      default: "./lib/mod.js",
+    },
     "./web": { types: "./types/web.d.ts", default: "./lib/web.js" },
   },
   // Of the program; README.md says what wgconv/web needs. There is no public repository to name.
@@ -75,6 +88,7 @@ await Deno.remove(folder, { recursive: true }).catch(() => {});
 await Deno.mkdir(join(folder, "bin"), { recursive: true });
 await deno("bundle", "-q", "--output", join(folder, "lib/wgconv.js"), "main.ts");
 await deno("bundle", "-q", "--output", join(folder, "lib/mod.js"), "mod.ts");
+await Deno.writeTextFile(join(folder, "lib/node.js"), FOR_NODE);
 await bundleForBrowsers(
   fileURLToPath(new URL("../web.ts", import.meta.url)),
   join(folder, "lib/web.js"),

@@ -71,6 +71,12 @@ try { fillTensor("f16", [3], "constant", 1); } catch ({ message }) { console.log
       assert.equal(stdout, "3\nCannot hold f16: there is no Float16Array here\n", stderr);
     },
   );
+  await t.step("Node is told that the library is Deno's", async () => {
+    const args = ["--input-type=module", "-e", 'import { convolve } from "wgconv"; convolve();'];
+    const { code, stderr } = await run("node", args, { cwd: folder.path });
+    assert.equal(code, 1);
+    assert.match(stderr, /^Error: wgconv is a library for Deno: .* in Node import wgconv\/web,/m);
+  });
   await t.step(
     "its README says how it is installed, and has the pages that help names",
     async () => {
