@@ -64,7 +64,7 @@ export { planGemm, tryPlanGemm } from "./src/algorithms/gemm/plan.ts";
 export type { GemmRequest } from "./src/algorithms/gemm/operands.ts";
 export type { BindingKind, Kernel } from "./src/kernels/kernel.ts";
 export type { SizeMode } from "./src/kernels/module.ts";
-export * from "./src/kernels/main_loop_variant.ts";
+export * from "./src/kernels/variant.ts";
 export * from "./src/algorithms/plan.ts";
 export * from "./src/algorithms/planner.ts";
 export type { Algorithm, AlgorithmOption, OptionChoice } from "./src/algorithms/algorithm.ts";

@@ -27,7 +27,7 @@ import { oneOf, parsePattern, someOf } from "../src/cli/values.ts";
 import { pipelineOf } from "../src/gpu/pipelines.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";
 import { canonicalName } from "../src/kernels/kernel.ts";
-import { parseVariant } from "../src/kernels/main_loop_variant.ts";
+import { parseVariant } from "../src/kernels/variant.ts";
 import { CONV_DTYPES, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { printDescriptor } from "../src/problem/descriptor.ts";
 import { GEMM_DTYPES } from "../src/problem/gemm_problem.ts";

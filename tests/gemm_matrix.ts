@@ -3,7 +3,7 @@ import type { GemmRequest } from "../src/algorithms/gemm/operands.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
 import { policyFits } from "../src/algorithms/tile_candidates.ts";
 import type { GpuDevice } from "../src/gpu/gpu_device.ts";
-import type { MainLoopVariant } from "../src/kernels/main_loop_variant.ts";
+import type { KernelVariant } from "../src/kernels/variant.ts";
 import { TILE_POLICIES } from "../src/kernels/policy.ts";
 import {
   type GemmAccumulate,
@@ -51,7 +51,7 @@ export const SIZES = [[33, 35, 37], [70, 41, 129], [68, 44, 112]] as const;
 export interface Arithmetic {
   readonly dtype: GemmDType;
   readonly accumulate?: GemmAccumulate;
-  readonly variant?: MainLoopVariant;
+  readonly variant?: KernelVariant;
   /** What a device needs for it. */
   readonly feature?: string;
 }

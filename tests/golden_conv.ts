@@ -2,7 +2,7 @@ import type { GoldenCase } from "./golden.ts";
 import type { AlgorithmName, DeviceLimits } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
-import type { MainLoopVariant } from "../src/kernels/main_loop_variant.ts";
+import type { KernelVariant } from "../src/kernels/variant.ts";
 import {
   type ConvDType,
   type ConvOutDType,
@@ -37,7 +37,7 @@ export interface GoldenRun {
   readonly matrixUnits?: boolean;
   /** Of f32; halves are multiplied on matrix units, which nothing else is run on. */
   readonly math?: "f16x3";
-  readonly variant?: MainLoopVariant;
+  readonly variant?: KernelVariant;
   readonly maxWorkspaceBytes?: number;
   /** Replaces the device's limits: a small binding limit splits tensors. */
   readonly limits?: Partial<DeviceLimits>;

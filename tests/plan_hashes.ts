@@ -11,7 +11,7 @@ import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../src/algorithms/
 import { planConv } from "../src/algorithms/planner.ts";
 import { algorithmNames } from "../src/algorithms/registry.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
-import type { MainLoopVariant } from "../src/kernels/main_loop_variant.ts";
+import type { KernelVariant } from "../src/kernels/variant.ts";
 import type { MatrixUnits } from "../src/kernels/matrix_units.ts";
 import { FLOAT_DTYPES, type Operation, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
@@ -114,7 +114,7 @@ const CHOICES: readonly (readonly [
   }],
   ["bwd-filter winrs pair", { op: "bwd-filter", algorithm: "winrs", pair: "a8n3r6,a4n3r2" }],
 ];
-const VARIANTS: readonly MainLoopVariant[] = [
+const VARIANTS: readonly KernelVariant[] = [
   { prefetch: false },
   { doubleBuffer: true },
   { unroll: false },

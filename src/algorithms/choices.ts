@@ -4,13 +4,13 @@ import { findPolicy, GEMV, TILE_POLICIES } from "../kernels/policy.ts";
 
 export {
   askedVariant,
-  type MainLoopVariant,
+  type KernelVariant,
   OUTPUT_LAYOUTS,
   outputLayoutName,
   parseVariant,
   variantNames,
   variantTrait,
-} from "../kernels/main_loop_variant.ts";
+} from "../kernels/variant.ts";
 
 /** Policies whose threads multiply by themselves. */
 export const THREAD_POLICY_NAMES: readonly string[] = TILE_POLICIES.map(({ name }) => name);

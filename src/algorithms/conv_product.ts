@@ -18,11 +18,11 @@ import { type EpilogueFactory, epilogueTrait, NO_STEPS } from "../kernels/epilog
 import type { TileLoader } from "../kernels/loader.ts";
 import { ringColumn } from "../kernels/loaders/correlation_ring.ts";
 import {
-  mainLoopKernel,
-  mainLoopMultiplications,
-  mainLoopWorkgroups,
-} from "../kernels/main_loop.ts";
-import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
+  productKernel,
+  productMultiplications,
+  productWorkgroups,
+} from "../kernels/product_kernel.ts";
+import { fullVariant, type KernelVariant } from "../kernels/variant.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
 import type { ModuleBuilder } from "../kernels/module.ts";
 import {
@@ -65,14 +65,14 @@ interface StreamedPartials {
   readonly element: Scalar;
 }
 
-/** What the main loop does of a cut product. */
+/** What the mainloop does of a cut product. */
 export interface ProductPart {
   readonly rows: number;
   readonly columns: number;
   readonly batches: number;
   readonly splits: number;
   readonly policy: TilePolicy;
-  readonly variant: MainLoopVariant | undefined;
+  readonly variant: KernelVariant | undefined;
   readonly accumulate: Accumulation;
   /** Stream-K: how partial results of the last tiles lie, and the buffer; the target's are those of whole ones. */
   readonly streamed?: StreamedPartials;
@@ -82,7 +82,7 @@ export interface ProductPart {
   readonly ends: Pick<ProblemBuffers, "bias" | "scale">;
 }
 
-/** One product of a convolution on the main loop. */
+/** One product of a convolution on the mainloop. */
 interface ConvProduct extends ProductPart {
   /** Canonical name up to the tile. */
   readonly name: string;
@@ -110,7 +110,7 @@ export function tapDepth(channels: number, tileDepth: number): number {
 export function targetStore(
   target: ResultPlaces & PassPlaces,
   rows: number,
-  variant: MainLoopVariant | undefined,
+  variant: KernelVariant | undefined,
 ): ClassStore {
   const base = [target.group, target.split ?? 0, target.begin?.multiple ?? 0];
   const widest = target.classes !== undefined ? classStore(target.classes, base) : outputVector(
@@ -190,7 +190,7 @@ export function productPass(product: ConvProduct, buffers: BufferList): Pass {
     ? ""
     : "i";
   const stored = { none: "1", rows: "r4", columns: "c4", pairs: "p4" }[store];
-  const kernel = mainLoopKernel(module, {
+  const kernel = productKernel(module, {
     traits: product.name,
     suffix: `${product.trait}_o${order}${stored}${
       streamed !== undefined ? "_streamk" : target.split === undefined ? "" : "_split"
@@ -208,7 +208,7 @@ export function productPass(product: ConvProduct, buffers: BufferList): Pass {
     threads: { order: "serpentine" },
   });
   const multiplications = depthOfValue({ storage: product.a.access.value }) *
-    mainLoopMultiplications(shape, policy, buffers.mode, variant);
+    productMultiplications(shape, policy, buffers.mode, variant);
   const places = {
     ...product.places,
     ...product.ends,
@@ -261,14 +261,14 @@ export function cutTiles(
   { rows, columns, cut: { policy } }: Pick<CutShape, "rows" | "columns" | "cut">,
   batches: number,
 ): number {
-  return mainLoopWorkgroups({ rows, columns, batches, splits: 1 }, policy);
+  return productWorkgroups({ rows, columns, batches, splits: 1 }, policy);
 }
 
 /**
- * The passes of a cut product: the main loop, and the pass that sums partial results, whose buffer it adds. Where the kernel of
+ * The passes of a cut product: the mainloop, and the pass that sums partial results, whose buffer it adds. Where the kernel of
  * stream-K would have more bindings than the device, the depth is not cut.
  *
- * @param make The pass of the main loop, with loaders of its own.
+ * @param make The pass of the mainloop, with loaders of its own.
  */
 export function cutPasses(
   request: PlanRequest,
@@ -344,7 +344,7 @@ function tensorsTime(request: PlanRequest, stored = 1): number {
 /** f16 stays so in workgroup memory where moving takes at least this share of multiplying, which conversions slow down. */
 const MOVING = 0.2;
 
-/** The request of a product that is cut so, with what the planner chooses of the main loop's variant: f16 tiles of matrix units, and where memory bounds the product. */
+/** The request of a product that is cut so, with what the planner chooses of the mainloop's variant: f16 tiles of matrix units, and where memory bounds the product. */
 export function withHalfTile(request: PlanRequest, cut: Cut): PlanRequest {
   const { dtype, variant } = request;
   if (dtype !== "f16" || variant?.halfTile !== undefined) return request;

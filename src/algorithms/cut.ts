@@ -8,7 +8,7 @@ import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
 import type { Balance, PlanRequest } from "./request.ts";
 import { tileCandidates, type TileRequest } from "./tile_candidates.ts";
 import { doubleBuffersRegisters } from "../kernels/loop/matrix_tile.ts";
-import { mainLoopWorkgroups, stepIterations, variantPolicy } from "../kernels/main_loop.ts";
+import { productWorkgroups, stepIterations, variantPolicy } from "../kernels/product_kernel.ts";
 import { type UnitChain, unitShape } from "../kernels/matrix_units.ts";
 import { policyTile, TILE_POLICIES, type TilePolicy } from "../kernels/policy.ts";
 import { stepsPerSplit, unitSchedule } from "../kernels/tile_scheduler.ts";
@@ -130,7 +130,7 @@ export function chooseCut(
   if (streamed === undefined || !pays(streamed)) {
     return fewestSplits(even, 1, evenCuts(product, even.policy, asked));
   }
-  const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, streamed.policy);
+  const tiles = productWorkgroups({ ...product, splits: 1 }, streamed.policy);
   const share = 1 - streamed.head! / tiles;
   return fewestSplits(streamed, share, streamedCuts(product, streamed.policy, asked), pays);
 }
@@ -160,7 +160,7 @@ function fewestSplits(
 /** Every number of splits for all tiles alike. */
 function* evenCuts(product: Product, policy: TilePolicy, asked: CutRequest): Generator<Cut> {
   const steps = product.steps(policy);
-  const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, policy);
+  const tiles = productWorkgroups({ ...product, splits: 1 }, policy);
   const row = tapRingOf(product.b)?.row?.steps;
   const room = mostSplits(product, policy, asked, product.elements);
   const most = Math.max(1, Math.min(steps / (row ?? 1), room));
@@ -205,7 +205,7 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutRequest):
   const device = deviceOf(asked);
   const steps = product.steps(policy);
   if (steps > mostSteps(policy, asked)) return;
-  const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, policy);
+  const tiles = productWorkgroups({ ...product, splits: 1 }, policy);
   const resident = residentTiles(device, policy, product);
   const loopOf = loopCost(device, product, policy);
   const slots = resident * device.multiprocessors;
@@ -250,7 +250,7 @@ export function partialResultElements(
 ): number {
   if (splits === 1) return 0;
   if (head === undefined) return splits * elements;
-  const tiles = mainLoopWorkgroups({ rows, columns, batches, splits: 1 }, policy);
+  const tiles = productWorkgroups({ rows, columns, batches, splits: 1 }, policy);
   return splits * (tiles - head) * policy.rows * policy.columns;
 }
 

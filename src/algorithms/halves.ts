@@ -1,5 +1,5 @@
 /** What products and convolutions of f32 in halves have in common. */
-import { allowsUnits } from "../kernels/main_loop_variant.ts";
+import { allowsUnits } from "../kernels/variant.ts";
 import { isMatrixPolicyName } from "../kernels/matrix_policies.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
 import { MOST_SPLIT_DEPTH } from "../kernels/split_rescale.ts";

@@ -10,7 +10,7 @@ import {
   VECTOR_BYTES,
   vectorSide,
 } from "../kernels/loader.ts";
-import { mainLoopBytes } from "../kernels/main_loop.ts";
+import { productBytes } from "../kernels/product_kernel.ts";
 import { unitScalar } from "../kernels/matrix_units.ts";
 import { type MatrixTile, policyThreads, type TilePolicy } from "../kernels/policy.ts";
 import { unitSchedule } from "../kernels/tile_scheduler.ts";
@@ -140,7 +140,7 @@ function flushedShare(
 export function residentTiles(device: DeviceModel, policy: TilePolicy, { a, b }: Product): number {
   const resident = residentPolicies(device, policy);
   if (policy.matrix === undefined || resident === 1) return resident;
-  const bytes = mainLoopBytes(policy, tileSide(policy, a), tileSide(policy, b));
+  const bytes = productBytes(policy, tileSide(policy, a), tileSide(policy, b));
   return Math.max(1, Math.min(resident, Math.floor(device.sharedBytes / bytes)));
 }
 

@@ -1,5 +1,5 @@
 import { type Kernel, WORKGROUP_BYTES } from "../kernels/kernel.ts";
-import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import type { KernelVariant } from "../kernels/variant.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 
 /** The name of an algorithm in the registry; `auto` lets the planner choose one. */
@@ -14,7 +14,7 @@ export interface Candidate {
   /** Kernels of WinRS, e.g. `a8n3r6,a4n3r2`. */
   readonly pair?: string;
   /** Kernels that differ from those that are taken where nothing is said. */
-  readonly variant?: MainLoopVariant;
+  readonly variant?: KernelVariant;
   /** How much it enlarges rounding errors. */
   readonly amplification: number;
   /** Why it is none for the request. */

@@ -1,4 +1,4 @@
-import { variesLoop } from "../kernels/main_loop_variant.ts";
+import { variesLoop } from "../kernels/variant.ts";
 import { convElementsFault } from "../problem/conv_elements.ts";
 import {
   accumulationLength,

@@ -1,7 +1,7 @@
 import { type ElementChoice, elementsOf } from "../elements/elements.ts";
 import type { TileAccess } from "../kernels/loader.ts";
-import { multipliedSteps } from "../kernels/main_loop.ts";
-import { allowsUnits, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import { multipliedSteps } from "../kernels/product_kernel.ts";
+import { allowsUnits, type KernelVariant } from "../kernels/variant.ts";
 import {
   type ChainRequest,
   type MatrixUnit,
@@ -51,7 +51,7 @@ export interface Product {
 /** Steps of a product that is so deep, by the policy, where all of its rows are. */
 export function stepsOf(
   depth: (policy: TilePolicy) => number,
-  variant: MainLoopVariant | undefined,
+  variant: KernelVariant | undefined,
 ): Pick<Product, "steps" | "wholeSteps"> {
   return {
     steps: (policy) => Math.ceil(depth(policy) / policy.depth),
@@ -68,7 +68,7 @@ export function stepsOf(
 export function productUnit(
   request: ElementChoice & ChainRequest & {
     readonly math?: MathChoice | undefined;
-    readonly variant?: MainLoopVariant;
+    readonly variant?: KernelVariant;
     readonly matrixUnits?: MatrixUnits;
   },
   wide = true,

@@ -1,5 +1,5 @@
 import { expectObject } from "../expect.ts";
-import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import type { KernelVariant } from "../kernels/variant.ts";
 import type { MatrixUnits } from "../kernels/matrix_units.ts";
 import type { ConvDType, ConvOutDType, ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
@@ -91,8 +91,8 @@ export interface PlanRequest {
   readonly exact?: boolean;
   /** Limit of |y − ref| / (u · Σ|a||b|) that algorithms enlarging rounding errors must keep. */
   readonly maxBoundRatio?: number;
-  /** Optimisations of the main loop that are not as tuned, for algorithms that are one product on it. */
-  readonly variant?: MainLoopVariant;
+  /** Optimisations of the mainloop that are not as tuned, for algorithms that are one product on it. */
+  readonly variant?: KernelVariant;
   /** The device's. */
   readonly limits: DeviceLimits;
   /** What the device's subgroups multiply at once; products run on threads alone where absent. */

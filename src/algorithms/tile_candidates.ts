@@ -1,6 +1,6 @@
 import { policyVector, tapReach, tapRingOf, tapRowOf, vectorSide } from "../kernels/loader.ts";
-import { mainLoopBytes } from "../kernels/main_loop.ts";
-import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import { productBytes } from "../kernels/product_kernel.ts";
+import { fullVariant, type KernelVariant } from "../kernels/variant.ts";
 import {
   GATHERED_POLICY_NAMES,
   isMatrixPolicyName,
@@ -29,13 +29,13 @@ import type { OperandAccess, Product } from "./product.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
 
-/** Whether a device can run the main loop with this policy, these tile loaders and the variant's buffers. */
+/** Whether a device can run the mainloop with this policy, these tile loaders and the variant's buffers. */
 export function policyFits(
   policy: TilePolicy,
   limits: DeviceLimits,
   rows: OperandAccess,
   columns: OperandAccess,
-  variant?: MainLoopVariant,
+  variant?: KernelVariant,
 ): boolean {
   // Without vectors loads are of one element each, and tiles lie otherwise.
   const { vectorLoads } = fullVariant(variant);
@@ -51,10 +51,10 @@ export function policyFits(
   const taps = b.sharedTaps !== undefined;
   const known = taps || a.steps !== undefined && b.steps !== undefined;
   const bytes = known
-    ? mainLoopBytes(policy, wide(a, a.steps), wide(b, taps ? [] : b.steps), variant)
+    ? productBytes(policy, wide(a, a.steps), wide(b, taps ? [] : b.steps), variant)
     : Math.max(
-      mainLoopBytes(policy, a, b, variant),
-      mainLoopBytes(policy, wide(a), wide(b), variant),
+      productBytes(policy, a, b, variant),
+      productBytes(policy, wide(a), wide(b), variant),
     );
   return policyThreads(policy) <= limits.maxComputeInvocationsPerWorkgroup &&
     bytes <= limits.maxComputeWorkgroupStorageSize;

@@ -1,5 +1,5 @@
 import { balanceOf, type Cut } from "../algorithms/cut.ts";
-import { chooseGemm, cutGemm, mainLoopTime } from "../algorithms/gemm/choose.ts";
+import { chooseGemm, cutGemm, mainloopTime } from "../algorithms/gemm/choose.ts";
 import { chooseGemv } from "../algorithms/gemm/gemv.ts";
 import { tryPlanGemm } from "../algorithms/gemm/plan.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
@@ -79,7 +79,7 @@ export function gemmRivals(
     const { policy, splits } = cut;
     addRival(keyOf(cut), policy.name, choice, {
       cut: { splits, balance: balanceOf(cut) },
-      predicted: mainLoopTime(asked, cut),
+      predicted: mainloopTime(asked, cut),
       chosen: keyOf(cut) === best,
     });
   };

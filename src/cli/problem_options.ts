@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from "#cli-types";
 import { createHash } from "node:crypto";
 import {
-  type MainLoopVariant,
+  type KernelVariant,
   outputLayoutName,
   parseVariant,
   variantNames,
@@ -94,7 +94,7 @@ export function variantOption(
     readonly accumulate?: string;
     readonly product?: boolean;
   },
-): MainLoopVariant | undefined {
+): KernelVariant | undefined {
   const { without = [], with: withs = [], raster } = options;
   // Convolutions take all rows anyhow.
   const asked = product ? raster : raster || undefined;
@@ -312,7 +312,7 @@ interface PlanningWords {
 }
 
 /** The parts of a `PlanRequest` that options say. */
-export function planningOf(said: PlanningWords, variant: MainLoopVariant | undefined) {
+export function planningOf(said: PlanningWords, variant: KernelVariant | undefined) {
   const { math, policy, splits, balance, flush, tile, pair, exact, maxBoundRatio } = said;
   return {
     ...said.maxWorkspace,

@@ -18,7 +18,7 @@ export interface EpiloguePlace {
 
 /**
  * One step between a finished sum and its store: what CUTLASS calls an epilogue policy. Steps compose in
- * order, in the main loop's store and in the reduction of split depth alike.
+ * order, in the mainloop's store and in the reduction of split depth alike.
  */
 export interface EpilogueStep {
   /** Enters the kernel's name. */
@@ -166,5 +166,5 @@ export type EpilogueFactory = (
   rowIndex: (row: string) => string,
 ) => EpilogueStep[];
 
-/** No steps: what the main loop stores where the depth is split. */
+/** No steps: what the mainloop stores where the depth is split. */
 export const NO_STEPS: EpilogueFactory = () => [];

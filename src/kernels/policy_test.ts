@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { mainLoopBytes } from "./main_loop.ts";
+import { productBytes } from "./product_kernel.ts";
 import { findPolicy, parseTilePolicy, policyThreads, policyTile, TILE_POLICIES } from "./policy.ts";
 
 Deno.test("every policy's threads fill whole warps of its tile", () => {
@@ -13,12 +13,12 @@ Deno.test("every policy's threads fill whole warps of its tile", () => {
 });
 
 Deno.test("the smaller policies fit what every WebGPU device has, however operands lie", () => {
-  const worst = mainLoopBytes(findPolicy("small")!, { along: "depth" }, { along: "depth" });
+  const worst = productBytes(findPolicy("small")!, { along: "depth" }, { along: "depth" });
   assert.ok(worst <= 16_384, `${worst}`);
   for (const name of ["tiny", "small", "large"]) {
     const policy = findPolicy(name)!;
     assert.ok(policyThreads(policy) <= 256);
-    assert.ok(mainLoopBytes(policy, { along: "depth" }, { along: "depth" }) <= 16_384, name);
+    assert.ok(productBytes(policy, { along: "depth" }, { along: "depth" }) <= 16_384, name);
   }
   assert.equal(policyTile(findPolicy("huge")!), "128x128x16");
   assert.equal(findPolicy("enormous"), undefined);

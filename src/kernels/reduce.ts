@@ -15,7 +15,7 @@ import {
   epilogueTrait,
 } from "./epilogue.ts";
 import type { RingColumns } from "./loaders/correlation_ring.ts";
-import { rasterTrait } from "./main_loop_variant.ts";
+import { rasterTrait } from "./variant.ts";
 import {
   type ModuleBuilder,
   type SizedKernel,
@@ -174,7 +174,7 @@ export interface TilePartials {
   readonly classText?: ((module: ModuleBuilder) => string) | undefined;
   /** Along which side four results can be stored at once. */
   readonly vector: OutputVector;
-  /** As the main loop's variant has it. */
+  /** As the mainloop's variant has it. */
   readonly raster: number;
 }
 
@@ -183,7 +183,7 @@ export function partialElements({ policy, range, splits }: TilePartials): number
   return splits * range.count * policy.rows * policy.columns;
 }
 
-/** Where the main loop stores partial results, four at a time. Binds `partials`. */
+/** Where the mainloop stores partial results, four at a time. Binds `partials`. */
 export function tilePartialsOutput(
   module: ModuleBuilder,
   { policy, range, vector, ...shape }: TilePartials,

@@ -171,7 +171,7 @@ export interface SplitHalves {
   readonly rounding: HighRounding;
 }
 
-/** What a main loop loads of operands in halves. */
+/** What a mainloop loads of operands in halves. */
 export const HALVES = { storage: "f16", tile: "f16" } as const;
 
 /** Values along the depth of an operand in halves: whole matrices of high ones and of low ones. */

@@ -4,8 +4,8 @@ import type { UnitChain } from "./matrix_units.ts";
 import type { ModuleBuilder } from "./module.ts";
 import type { TilePolicy } from "./policy.ts";
 
-/** A batched product C = A·B cut by a policy: what the main loop iterates over. */
-export interface MainLoopShape {
+/** A batched product C = A·B cut by a policy: what the mainloop iterates over. */
+export interface ProductShape {
   readonly rows: number;
   readonly columns: number;
   /** Products that a result sums, all splits together; operands are zero from there to the end of a step. */
@@ -107,7 +107,7 @@ function bandText(tile: string, rows: string, columns: string, raster: number): 
 /** Declares the tile, batch and steps of workgroup `id`, in the order of {@linkcode tilePlaceText}. */
 export function workgroupText(
   module: ModuleBuilder,
-  shape: MainLoopShape,
+  shape: ProductShape,
   policy: TilePolicy,
   raster: number,
   unrollFactor?: number,
@@ -136,14 +136,14 @@ export function workgroupText(
 }
 
 /** Whether a loop of split depth counts its steps, of which a split has so many or one more. */
-function countsSteps({ splits, split }: MainLoopShape, { matrix }: TilePolicy): boolean {
+function countsSteps({ splits, split }: ProductShape, { matrix }: TilePolicy): boolean {
   return matrix !== undefined && splits > 1 && split === undefined;
 }
 
 /** How a workgroup's steps are counted, by what {@linkcode workgroupText} declares; undefined where they are not. */
 export function countedSteps(
   { mode }: ModuleBuilder,
-  shape: MainLoopShape,
+  shape: ProductShape,
   policy: TilePolicy,
 ): TripCount | undefined {
   if (!countsSteps(shape, policy)) return undefined;
@@ -193,7 +193,7 @@ export function stepsPerSplit(steps: number, splits: number, unrollFactor = 1): 
 /** WGSL of the steps of a tile, of all splits together. */
 function allSteps(
   module: ModuleBuilder,
-  { depth, uneven }: MainLoopShape,
+  { depth, uneven }: ProductShape,
   policy: TilePolicy,
 ): string {
   return uneven === undefined ? module.size("steps", Math.ceil(depth / policy.depth)) : "all_steps";
@@ -206,7 +206,7 @@ function allSteps(
  */
 function splitStepsText(
   module: ModuleBuilder,
-  shape: MainLoopShape,
+  shape: ProductShape,
   policy: TilePolicy,
   unrollFactor: number | undefined,
 ): string[] {

@@ -8,7 +8,7 @@ import { planGemm } from "../../src/algorithms/gemm/plan.ts";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
 import { BACKENDS } from "../../src/gpu/provider.ts";
 import type { Kernel } from "../../src/kernels/kernel.ts";
-import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/main_loop_variant.ts";
+import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/variant.ts";
 import { TILE_POLICIES } from "../../src/kernels/policy.ts";
 import { ACTIVATIONS } from "../../src/problem/epilogue.ts";
 import { type GemmProblem, gemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";

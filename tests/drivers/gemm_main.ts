@@ -6,7 +6,7 @@
  */
 import { softwareDevice } from "../../src/algorithms/device/h200.ts";
 import { openDevice } from "../../src/gpu/device.ts";
-import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/main_loop_variant.ts";
+import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/variant.ts";
 import { TRANSPOSES } from "../../src/problem/gemm_problem.ts";
 import {
   ARITHMETIC,

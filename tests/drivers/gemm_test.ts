@@ -3,7 +3,7 @@ import assert from "#assert";
 import { softwareDevice } from "../../src/algorithms/device/h200.ts";
 import { modelOf } from "../../src/algorithms/device/known.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
-import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/main_loop_variant.ts";
+import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/variant.ts";
 import { ACTIVATIONS } from "../../src/problem/epilogue.ts";
 import { gemmElement, type GemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
 import { printGemm } from "../../src/problem/gemm_suite.ts";

@@ -3,7 +3,7 @@ import assert from "#assert";
 import fc from "fast-check";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
-import type { MainLoopVariant } from "../../src/kernels/main_loop_variant.ts";
+import type { KernelVariant } from "../../src/kernels/variant.ts";
 import {
   type ConvProblem,
   convProblem,
@@ -126,7 +126,7 @@ Deno.test("bias and activation follow the sum, in chunks too", async () => {
   }
 });
 
-const VARIANTS: readonly MainLoopVariant[] = [
+const VARIANTS: readonly KernelVariant[] = [
   { microKernel: false },
   { vectorLoads: false },
   { prefetch: false },

@@ -1,9 +1,4 @@
-import {
-  fullVariant,
-  TUNED_VARIANT,
-  variantTrait,
-  variesLoop,
-} from "../../kernels/main_loop_variant.ts";
+import { fullVariant, TUNED_VARIANT, variantTrait, variesLoop } from "../../kernels/variant.ts";
 import type { ConvOutDType } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import {

@@ -3,7 +3,7 @@ import { TILE_POLICIES } from "../../kernels/policy.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { deviceOf } from "../device/h200.ts";
 import { sizedModel } from "../device/known.ts";
-import { cutGemm, mainLoopTime } from "../gemm/choose.ts";
+import { cutGemm, mainloopTime } from "../gemm/choose.ts";
 import type { GemmRequest } from "../gemm/operands.ts";
 import { tryPlanGemm } from "../gemm/plan.ts";
 import type { Plan, Rival } from "../plan.ts";
@@ -85,7 +85,7 @@ export function shortlistProduct(request: GemmRequest, count: number): Entrant[]
     const cut = cutGemm(one);
     return isRefusal(cut) || device.shares.policies[policy] === 0
       ? []
-      : { policy, time: mainLoopTime(one, cut) };
+      : { policy, time: mainloopTime(one, cut) };
   }).toSorted((a, b) => a.time - b.time);
   const near = cuts.filter(({ time }) => time <= HOPELESS * cuts[0]!.time)
     .map(({ policy }) => ({ algorithm: "gemm", policy }));

@@ -2,9 +2,9 @@ import { policyThreads, type TilePolicy } from "../../kernels/policy.ts";
 
 /** Rates in TFLOP/s of products (two flops a multiply-add), in TB/s of memory. */
 export interface DeviceRates {
-  /** The main loop on operands that lie as it reads them: transformed or packed. */
+  /** The mainloop on operands that lie as it reads them: transformed or packed. */
   readonly packed: number;
-  /** The main loop where it gathers images on the way: implicit GEMM, forward and backward-data. */
+  /** The mainloop where it gathers images on the way: implicit GEMM, forward and backward-data. */
   readonly gathered: number;
   /** The same where it gathers both operands, backward-filter: with lines along the depth (nhwc), and across. */
   readonly correlated: { readonly along: number; readonly across: number };
@@ -12,7 +12,7 @@ export interface DeviceRates {
   readonly sliced: { readonly one: number; readonly oneWide: number; readonly two: number };
   /** Memory: what all of a fused kernel's workgroups store, as whole lines (channels innermost) and as single elements. */
   readonly slicedStore: { readonly lines: number; readonly scattered: number };
-  /** The main loop on words of four int8 (`dot4I8Packed`), in TOPS: two a product of int8. */
+  /** The mainloop on words of four int8 (`dot4I8Packed`), in TOPS: two a product of int8. */
   readonly dot4: number;
   /** Products in plans that have no model of their own, filling and storing of tiles included. */
   readonly planned: number;
@@ -48,7 +48,7 @@ export type SlicedPolicies = Readonly<
 
 /** Shares of a rate that are left, and other ratios: no units. */
 export interface DeviceShares {
-  /** The main loop's inner loop by the policy's name, of the best one's; 0 of policies that `auto` never takes. */
+  /** The mainloop's inner loop by the policy's name, of the best one's; 0 of policies that `auto` never takes. */
   readonly policies: Readonly<Record<string, number>>;
   /** A tile side of 128 that is stored across: its stores meet in the same banks. */
   readonly storedAcross: number;
@@ -57,7 +57,7 @@ export interface DeviceShares {
   /** The same of matrix units, but of gathered images whose loads come out even. */
   readonly dealtUnevenlyOnUnits: number;
   /**
-   * What the main loop gains by a packed operand: where it loads single elements, and where it stores across a tile, of a side of
+   * What the mainloop gains by a packed operand: where it loads single elements, and where it stores across a tile, of a side of
    * 128 and of a narrower one.
    */
   readonly packing: { readonly single: number; readonly across: number; readonly narrow: number };
@@ -102,7 +102,7 @@ export interface DeviceShares {
     readonly halvesText: number;
   };
   /**
-   * A matrix times a few vectors: products over the main loop's rate, by how much less each vector takes of it whose neighbours along
+   * A matrix times a few vectors: products over the mainloop's rate, by how much less each vector takes of it whose neighbours along
    * the depth lie apart, how many times its part of memory's rate a multiprocessor draws, and what is left of that rate where rows
    * of a tile are 64 bytes.
    */
@@ -215,7 +215,7 @@ export interface DeviceModel {
   readonly threadResults: number;
   /**
    * Warps that keep a multiprocessor's arithmetic busy, of which it runs so many side by side; fewer reach 1 − (1 − warps / busy) ^
-   * power of it, those of the main loop whose threads have 64 results by figures of their own (`loop`). `onUnits` is `busy` of that
+   * power of it, those of the mainloop whose threads have 64 results by figures of their own (`loop`). `onUnits` is `busy` of that
    * on matrix units, whose sums leave registers for no more.
    */
   readonly warps: {
@@ -242,7 +242,7 @@ export interface DeviceModel {
   readonly shares: DeviceShares;
   /**
    * Where a product is cut: an element moved and a dispatch, in multiply-adds of the whole device, the filling of a tile, in
-   * steps of its main loop, and the storing of a result, in multiply-adds; on matrix units its storing and reading on the way, too.
+   * steps of its mainloop, and the storing of a result, in multiply-adds; on matrix units its storing and reading on the way, too.
    * `unitStore` is the filling and storing of a tile there, whatever multiplies it: of each result, in multiply-adds of the device.
    */
   readonly costs: {
@@ -266,12 +266,12 @@ export function occupancyRate({ warps: { busy, power } }: DeviceModel, warps: nu
   return warps >= busy ? 1 : 1 - (1 - warps / busy) ** power;
 }
 
-/** Workgroups of so many warps that a multiprocessor of the main loop runs side by side. */
+/** Workgroups of so many warps that a multiprocessor of the mainloop runs side by side. */
 export function residentWorkgroups({ warps: { busy } }: DeviceModel, warps: number): number {
   return Math.max(1, Math.floor(busy / warps));
 }
 
-/** Workgroups of a policy of the main loop that a multiprocessor runs side by side, by their warps. */
+/** Workgroups of a policy of the mainloop that a multiprocessor runs side by side, by their warps. */
 export function residentPolicies(device: DeviceModel, policy: TilePolicy): number {
   const { warps } = device;
   const busy = policy.matrix === undefined ? warps.busy : warps.onUnits;
@@ -281,7 +281,7 @@ export function residentPolicies(device: DeviceModel, policy: TilePolicy): numbe
 /** Results of a thread whose products follow each other without waiting: fewer warps of such keep a multiprocessor busy. */
 const MANY_RESULTS = 64;
 
-/** The device as the warps of a policy of the main loop keep it busy. */
+/** The device as the warps of a policy of the mainloop keep it busy. */
 export function policyDevice(device: DeviceModel, policy: TilePolicy): DeviceModel {
   const { warps } = device;
   const many = policy.threadRows * policy.threadColumns >= MANY_RESULTS;
@@ -344,7 +344,7 @@ export function moveTime(bytes: number, terabytes: number): number {
 }
 
 /**
- * Microseconds of a main loop that multiplies while its tiles move: workgroups overlap each other, but none
+ * Microseconds of a mainloop that multiplies while its tiles move: workgroups overlap each other, but none
  * multiplies before its first tile is there, nor while it stores. Where both take as long, the kernel takes 1.4 times that, on matrix units,
  * of which a multiprocessor runs fewer workgroups, 1.6 times (sixteen products of Winograd's halves, by forced tiles).
  */

@@ -78,7 +78,7 @@ const SWIFTSHADER: OwnFigures = {
   scattered: 1,
 };
 
-/** A matrix times vectors, by hand, to some thirty products on lavapipe, whose main loop took up to four times as long as it should. */
+/** A matrix times vectors, by hand, to some thirty products on lavapipe, whose mainloop took up to four times as long as it should. */
 const CPU_GEMV: DeviceShares["gemv"] = { products: 0.6, apart: 0.06, draw: 2, short: 1 };
 
 /**

@@ -1,7 +1,7 @@
 import { depthOfValue, type Elements, elementsOf, sumOf } from "../../elements/elements.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
 import { F16_CHAIN } from "../../kernels/loop/thread_products.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { fullVariant } from "../../kernels/variant.ts";
 import type { UnitChain } from "../../kernels/matrix_units.ts";
 import { type OutputVector, outputVector } from "../../kernels/output.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
@@ -123,8 +123,8 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
   });
 }
 
-/** Microseconds that the main loop should take, cut so, its operands read and its results written once. */
-export function mainLoopTime(request: GemmRequest, { cost, policy }: Cut): number {
+/** Microseconds that the mainloop should take, cut so, its operands read and its results written once. */
+export function mainloopTime(request: GemmRequest, { cost, policy }: Cut): number {
   const { m, n, k, batch } = request.problem;
   const { rates, times } = deviceOf(request);
   const types = elementsOf(request);
@@ -163,7 +163,7 @@ function chooseMath(request: GemmRequest): Planned<Exclude<MathChoice, "auto">> 
   });
 }
 
-/** What multiplies a product, the main loop or a matrix times vectors in its place: what was asked for, else what should take less. */
+/** What multiplies a product, the mainloop or a matrix times vectors in its place: what was asked for, else what should take less. */
 export function chooseGemm(
   request: GemmRequest,
 ): Planned<{ math: Exclude<MathChoice, "auto">; gemv: Gemv | undefined }> {
@@ -172,7 +172,7 @@ export function chooseGemm(
   const gemv = chooseGemv(request, () => {
     const asked = { ...request, math };
     const cut = cutGemm(asked);
-    return isRefusal(cut) ? Infinity : mainLoopTime(asked, cut);
+    return isRefusal(cut) ? Infinity : mainloopTime(asked, cut);
   });
   return isRefusal(gemv) ? gemv : { math, gemv };
 }

@@ -31,7 +31,7 @@ import type { DeviceLimits, Plan } from "../plan.ts";
 import { type Planned, type Refusal, refusal } from "../refusal.ts";
 import { gemmBuffers, gemmEpilogue, gemmReduction, type GemmRequest } from "./operands.ts";
 
-/** Vectors at most: the main loop's tiles have rows or columns for more. */
+/** Vectors at most: the mainloop's tiles have rows or columns for more. */
 const MOST_VECTORS = 16;
 /** Splits at most: one pass sums what they leave. */
 const MOST_SPLITS = 512;
@@ -78,13 +78,13 @@ export function gemvProduct(
 }
 
 /**
- * The product as a matrix times vectors, if that is asked for or should take less than the main loop; undefined where it should not.
+ * The product as a matrix times vectors, if that is asked for or should take less than the mainloop; undefined where it should not.
  *
- * @param mainLoop Microseconds that the main loop should take, asked for only where that decides.
+ * @param mainloop Microseconds that the mainloop should take, asked for only where that decides.
  */
 export function chooseGemv(
   request: GemmRequest,
-  mainLoop: () => number,
+  mainloop: () => number,
 ): Planned<Gemv | undefined> {
   const asked = request.policy === GEMV;
   if (request.policy !== undefined && !asked) return undefined;
@@ -93,7 +93,7 @@ export function chooseGemv(
   const refused = refuseGemv(request) ?? refuseBalance(request);
   if (refused !== undefined) return asked ? refused : undefined;
   const gemv = fastestGemv(request);
-  return asked || gemv.time < mainLoop() ? gemv : undefined;
+  return asked || gemv.time < mainloop() ? gemv : undefined;
 }
 
 /** Why a product is not multiplied as a matrix times vectors. */

@@ -77,7 +77,7 @@ Deno.test("few rows or columns are a matrix times vectors, by price", () => {
   }
   assert.match(kernel([8, 4096, 4096]), /^gemv_/);
   assert.match(kernel([16, 4096, 4096], { transpose: "nt" }), /^gemv_/);
-  // Vectors whose values lie apart are loaded line by line: of eight that takes longer than the main loop.
+  // Vectors whose values lie apart are loaded line by line: of eight that takes longer than the mainloop.
   assert.match(kernel([4096, 8, 4096]), /^gemm_/);
   assert.match(kernel([3, 5, 7]), /^gemv_/);
   // Of few places most threads of a tile have none.

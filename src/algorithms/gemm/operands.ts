@@ -155,7 +155,7 @@ export interface OperandShape {
   readonly bytes?: { readonly depth: number; readonly along: "place" | "depth" };
 }
 
-/** Values along the depth of what the main loop loads: in halves high and low ones of whole matrices. */
+/** Values along the depth of what the mainloop loads: in halves high and low ones of whole matrices. */
 export function storedDepth(
   k: number,
   elements: Pick<Elements, "storage">,
@@ -194,7 +194,7 @@ export function operandShapes(
 }
 
 /**
- * What the main loop gains by a packed operand, as a share of its time: stores across a
+ * What the mainloop gains by a packed operand, as a share of its time: stores across a
  * tile of A, and loads of single elements, cost it that much. Tiles of matrix units lie as their operands do.
  */
 function packingGain(
@@ -210,7 +210,7 @@ function packingGain(
   return extent >= 128 ? packing.across : packing.narrow;
 }
 
-/** Values along the depth that the main loop goes over, zeros behind those of the operands included. */
+/** Values along the depth that the mainloop goes over, zeros behind those of the operands included. */
 export function loopDepth(depth: number, policy: TilePolicy, chain: UnitChain | undefined): number {
   const steps = Math.ceil(depth / policy.depth);
   const padded = paddedSteps(policy, chain, steps);

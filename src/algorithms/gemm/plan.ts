@@ -10,11 +10,11 @@ import { canonicalName } from "../../kernels/kernel.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { matrixLoader, packedLoader } from "../../kernels/loaders/matrix.ts";
 import {
-  mainLoopKernel,
-  mainLoopMultiplications,
-  mainLoopWorkgroups,
-} from "../../kernels/main_loop.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
+  productKernel,
+  productMultiplications,
+  productWorkgroups,
+} from "../../kernels/product_kernel.ts";
+import { fullVariant } from "../../kernels/variant.ts";
 import { unitScalar } from "../../kernels/matrix_units.ts";
 import { type ModuleBuilder, moduleBuilder } from "../../kernels/module.ts";
 import { lowOutputVector, mappedOutput } from "../../kernels/output.ts";
@@ -55,7 +55,7 @@ import {
 } from "./operands.ts";
 import { SPLIT_NOTE, type SplitProduct, splitProduct, UNSTREAMED_NOTE } from "./split.ts";
 
-/** The request with what the planner chooses of the main loop's variant. */
+/** The request with what the planner chooses of the mainloop's variant. */
 function withTile(request: GemmRequest): GemmRequest {
   const { dtype, accumulate, variant } = request;
   if (dtype !== "f16" || accumulate === "f16" || variant?.halfTile !== undefined) return request;
@@ -123,7 +123,7 @@ function planChosen(asked: GemmRequest): Planned<Plan> {
   const { math, gemv } = choice;
   if (gemv !== undefined) {
     const plan = planGemv(asked, gemv.shape);
-    // The main loop may do with fewer bindings.
+    // The mainloop may do with fewer bindings.
     if (!isRefusal(plan) || asked.policy === GEMV) return plan;
   }
   // Of nothing to multiply that policy leaves nothing to choose.
@@ -177,7 +177,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
   const vector = variant.microKernel ? widest : lowOutputVector(widest);
   const tail = head === undefined ? undefined : {
     policy,
-    range: { first: head, count: mainLoopWorkgroups({ ...shape, splits: 1 }, policy) - head },
+    range: { first: head, count: productWorkgroups({ ...shape, splits: 1 }, policy) - head },
     splits,
     rows: m,
     columns: n,
@@ -225,7 +225,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
     multiplications: main.multiplications,
     arithmetic: { ...sums, ...drift },
     notes: [
-      ...cutNotes(cut, mainLoopWorkgroups({ ...shape, splits: 1 }, policy), request),
+      ...cutNotes(cut, productWorkgroups({ ...shape, splits: 1 }, policy), request),
       ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),
       ...(split === undefined ? [] : [SPLIT_NOTE]),
       ...(split !== undefined && request.balance === "stream-k" ? [UNSTREAMED_NOTE] : []),
@@ -240,7 +240,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
   }
   return runnable(plan, request);
 
-  /** The main loop: whole tiles to the result, what is split to partial results. */
+  /** The mainloop: whole tiles to the result, what is split to partial results. */
   function product(): Pass {
     const module = moduleBuilder(mode);
     const [aLoader, bLoader] = [a.loader(module), b.loader(module)];
@@ -258,7 +258,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
       tail !== undefined ? "_streamk" : whole ? "" : splits === 1 ? "_scaled" : "_split"
     }${epilogueTrait(epilogueSteps)}${buffers.splitTrait(a.buffer, b.buffer, target)}`;
     const loop = tail === undefined ? shape : { ...shape, split: tail.range };
-    const kernel = mainLoopKernel(module, {
+    const kernel = productKernel(module, {
       traits: `gemm_${elementsTrait(types)}${split === undefined ? "" : "_f16x3"}`,
       suffix,
       shape: loop,
@@ -271,7 +271,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
       sums: { accumulation: types.accumulate, chain },
       threads: { pipelinedShare: splits > 1 && tail === undefined ? SPLIT_PIPELINED : undefined },
     });
-    const multiplications = packed * mainLoopMultiplications(loop, policy, mode, variant);
+    const multiplications = packed * productMultiplications(loop, policy, mode, variant);
     const operands = { a: a.buffer, b: b.buffer };
     const places = { ...place, ...operands, result: target, partials };
     return pass(kernel, buffers, places, multiplications);

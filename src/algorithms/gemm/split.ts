@@ -2,7 +2,7 @@ import { elementsOf } from "../../elements/elements.ts";
 import { type EpilogueFactory, epilogueTrait } from "../../kernels/epilogue.ts";
 import { loadedTensor } from "../../kernels/loader.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
-import { mainLoopKernel } from "../../kernels/main_loop.ts";
+import { productKernel } from "../../kernels/product_kernel.ts";
 import { unitDepth } from "../../kernels/matrix_units.ts";
 import { moduleBuilder } from "../../kernels/module.ts";
 import { mappedOutput } from "../../kernels/output.ts";
@@ -171,7 +171,7 @@ function restPass(
   const suffix = `${transpose}_a${shapes.a.vector}b${shapes.b.vector}_o${width}_flagged${
     k > SPLIT_ROUNDING.chain ? "_chains" : ""
   }${epilogueTrait(steps)}${buffers.splitTrait(place.a, place.b, result)}`;
-  const kernel = mainLoopKernel(module, {
+  const kernel = productKernel(module, {
     traits: "gemm_f32",
     suffix,
     shape: { ...shape, skip: `  if (${flag.load("id")} == 0u) { return; }` },

@@ -7,7 +7,7 @@ import {
   type TileLoader,
 } from "../../kernels/loader.ts";
 import { filterLoader, type FilterShape } from "../../kernels/loaders/filter.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { fullVariant } from "../../kernels/variant.ts";
 import type { ModuleBuilder, TensorAccess, TensorSplit } from "../../kernels/module.ts";
 import type { PackShape } from "../../kernels/pack.ts";
 import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
@@ -32,7 +32,7 @@ export interface Operands {
   readonly columns: number;
   /** Independent products: groups, and classes of strides whose rows tiles do not share. */
   readonly batches: number;
-  /** Rows of the main loop, where they are padded between classes; `rows` where absent. */
+  /** Rows of the mainloop, where they are padded between classes; `rows` where absent. */
   loopRows?(policy: TilePolicy): number;
   /** Mean depth of the rows over the most; 1 where absent. */
   readonly share?: number;

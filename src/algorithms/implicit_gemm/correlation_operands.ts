@@ -12,7 +12,7 @@ import {
 } from "../../kernels/loaders/correlation_ring.ts";
 import { rowTrait } from "../../kernels/loaders/gather.ts";
 import { runsAlone } from "../../kernels/loop/dealt_loader.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { fullVariant } from "../../kernels/variant.ts";
 import { policyThreads } from "../../kernels/policy.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";

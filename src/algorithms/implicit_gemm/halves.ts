@@ -1,4 +1,4 @@
-/** Operands of f32 in halves: what is written first, and how the main loop loads it. */
+/** Operands of f32 in halves: what is written first, and how the mainloop loads it. */
 import { addsUp } from "../conv_product.ts";
 import { type Cut, cutProduct } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";

@@ -1,6 +1,6 @@
 import { tapRingOf } from "../../kernels/loader.ts";
 import { elementsOf } from "../../elements/elements.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { fullVariant } from "../../kernels/variant.ts";
 import { packedElements } from "../../kernels/pack.ts";
 import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
 import type { Layout } from "../../tensor/layout.ts";

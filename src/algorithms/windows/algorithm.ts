@@ -2,7 +2,7 @@ import { elementsTrait } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { windowGatherLoader } from "../../kernels/loaders/im2win.ts";
 import { packedLoader } from "../../kernels/loaders/matrix.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { fullVariant } from "../../kernels/variant.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";

@@ -5,7 +5,7 @@ import type { PlanRequest } from "../request.ts";
 import type { Axis } from "../../kernels/axes.ts";
 import type { ColumnMatrix } from "../../kernels/im2col.ts";
 import type { WindowShape } from "../../kernels/im2win.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { fullVariant } from "../../kernels/variant.ts";
 import type { PackShape } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import type { LinearPlaces } from "../../kernels/reduce.ts";

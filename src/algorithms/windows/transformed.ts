@@ -7,7 +7,7 @@ import { canonicalName } from "../../kernels/kernel.ts";
 import type { TileLoader } from "../../kernels/loader.ts";
 import { windowLoader, windowVector } from "../../kernels/loaders/im2win.ts";
 import { matrixLoader, packedLoader } from "../../kernels/loaders/matrix.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { fullVariant } from "../../kernels/variant.ts";
 import {
   type ModuleBuilder,
   moduleBuilder,

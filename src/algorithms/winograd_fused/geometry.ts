@@ -1,5 +1,5 @@
 import { elementsOf } from "../../elements/elements.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { fullVariant } from "../../kernels/variant.ts";
 import type { FilterAxis, FilterTransformShape } from "../../kernels/slices/filter_transform.ts";
 import {
   paddedChannels,

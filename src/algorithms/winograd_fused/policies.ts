@@ -1,9 +1,5 @@
 import type { Scalar } from "../../elements/scalar.ts";
-import {
-  fullVariant,
-  type OutputLayout,
-  outputLayoutName,
-} from "../../kernels/main_loop_variant.ts";
+import { fullVariant, type OutputLayout, outputLayoutName } from "../../kernels/variant.ts";
 import { paddedChannels } from "../../kernels/slices/geometry.ts";
 import { sliceBlocks, type SplitBlocks } from "../../kernels/slices/loop.ts";
 import {
@@ -130,7 +126,7 @@ function policyShare(request: PlanRequest, tile: string, policy: SlicePolicy): n
   return known[named] ?? Math.min(1, ...like().map(([, share]) => share));
 }
 
-/** Microseconds of a policy's main loop: waves of workgroups, each of which multiplies and stores its results, part by part. */
+/** Microseconds of a policy's mainloop: waves of workgroups, each of which multiplies and stores its results, part by part. */
 export function loopTime(
   request: PlanRequest,
   product: SlicedProduct,

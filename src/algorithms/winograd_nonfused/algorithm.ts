@@ -4,7 +4,7 @@ import { addTensorStep, epilogueTrait, NO_STEPS } from "../../kernels/epilogue.t
 import { canonicalName } from "../../kernels/kernel.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { matrixLoader, packedLoader } from "../../kernels/loaders/matrix.ts";
-import { mainLoopKernel, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
+import { productKernel, productWorkgroups } from "../../kernels/product_kernel.ts";
 import { unitDepth } from "../../kernels/matrix_units.ts";
 import {
   moduleBuilder,
@@ -165,7 +165,7 @@ function filterPass(context: Context, which: 0 | 1, layout: ChunkLayout): Pass[]
   return kernel.workgroups === 0 ? [] : [pass(kernel, buffers, { ...bound, marks })];
 }
 
-/** The pass of the main loop over a chunk's products. `previous`: products of earlier chunks, to be added. */
+/** The pass of the mainloop over a chunk's products. `previous`: products of earlier chunks, to be added. */
 function productPass(
   { geometry, tensors: { buffers }, operands: [first, second] }: Context,
   layout: ChunkLayout,
@@ -212,7 +212,7 @@ function productPass(
     }`,
     vector: "columns",
   }, steps);
-  const kernel = mainLoopKernel(module, {
+  const kernel = productKernel(module, {
     traits: `winograd2d_nonfused_${problem.op.replace("-", "_")}_f32_${
       halves ? "f16x3_" : ""
     }${tile.trait}`,
@@ -250,7 +250,7 @@ function notesOf(
     `${chunk.batches} products of ${chunk.rows} x ${chunk.columns} x ${chunk.depth} in ` +
     (chunks === 1 ? "one chunk of the batch" : `${chunks} chunks of ${chunk.images} images`),
     ...(tile.stored === "halves" ? [SPLIT_NOTE] : []),
-    ...cutNotes(chunk.cut, mainLoopWorkgroups({ ...chunk, splits: 1 }, chunk.cut.policy), request),
+    ...cutNotes(chunk.cut, productWorkgroups({ ...chunk, splits: 1 }, chunk.cut.policy), request),
   ];
 }
 
@@ -336,7 +336,7 @@ function planWinograd({ geometry, chunk }: ChunkedGeometry, mode: SizeMode): Pla
     passes.push(product);
     last = target;
     kernel ||= canonicalName(product.kernel);
-    multiplications += mainLoopWorkgroups({ ...layout, splits: 1 }, policy) * policy.rows *
+    multiplications += productWorkgroups({ ...layout, splits: 1 }, policy) * policy.rows *
       policy.columns * layout.depth;
     if (filter !== undefined || index === count - 1) passes.push(...finish(layout, first, target));
   }

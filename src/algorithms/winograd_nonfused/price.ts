@@ -40,7 +40,7 @@ const SHORT = 36;
 
 /**
  * Microseconds of non-fused Winograd: each chunk's transforms move the tensors and what is made of them, then its products run on the
- * main loop.
+ * mainloop.
  */
 function timeOf({ geometry, chunk }: ChunkedGeometry): number {
   const { request } = geometry;

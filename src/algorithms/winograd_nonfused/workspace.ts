@@ -189,7 +189,7 @@ function placesOf(operand: WinogradOperand, images: number): { places: number; d
     : { places: tiles, depth: tensor.channels };
 }
 
-/** How a main loop reads the operand. */
+/** How a mainloop reads the operand. */
 export function loadedAlong({ along, depth }: WinogradOperand): "place" | "depth" {
   return along === depth ? "depth" : "place";
 }

@@ -1,5 +1,5 @@
 import { elementsOf } from "../../elements/elements.ts";
-import { allowsUnits } from "../../kernels/main_loop_variant.ts";
+import { allowsUnits } from "../../kernels/variant.ts";
 import {
   type AcrossSides,
   parseSlicePolicy,

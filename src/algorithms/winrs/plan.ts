@@ -25,7 +25,7 @@ import { elementsOf, sumOf } from "../../elements/elements.ts";
 import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
-import { variesLoop } from "../../kernels/main_loop_variant.ts";
+import { variesLoop } from "../../kernels/variant.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";

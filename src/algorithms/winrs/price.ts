@@ -1,4 +1,4 @@
-import { variesLoop } from "../../kernels/main_loop_variant.ts";
+import { variesLoop } from "../../kernels/variant.ts";
 import { directFlops, FLOAT_DTYPES } from "../../problem/conv_problem.ts";
 import { type Algorithm, type OptionChoice, pointless, slowToCompile } from "../algorithm.ts";
 import { deviceOf } from "../device/h200.ts";

@@ -1,7 +1,7 @@
 import { sumScalar } from "../../elements/scalar.ts";
 import { loadedTensor } from "../../kernels/loader.ts";
 import type { PipelineCut } from "../../kernels/loop/thread_products.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { fullVariant } from "../../kernels/variant.ts";
 import { moduleBuilder, type SizedKernel } from "../../kernels/module.ts";
 import {
   correlationBatches,

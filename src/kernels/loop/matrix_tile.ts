@@ -11,7 +11,7 @@ import {
 } from "../loader.ts";
 import type { MainloopSchedule } from "./mainloop.ts";
 import type { FilledTile, LoadedValue } from "./threads.ts";
-import type { FullMainLoopVariant } from "../main_loop_variant.ts";
+import type { FullKernelVariant } from "../variant.ts";
 import { type MatrixUnit, unitDepth, unitScalar } from "../matrix_units.ts";
 import type { MatrixTile, TilePolicy } from "../policy.ts";
 
@@ -249,7 +249,7 @@ export function doubleBuffersRegisters(
 export function matrixMemory(
   policy: MatrixTilePolicy,
   [a, b]: readonly [MatrixLoader, MatrixLoader],
-  { doubleBuffer, prefetch }: Pick<FullMainLoopVariant, "doubleBuffer" | "prefetch">,
+  { doubleBuffer, prefetch }: Pick<FullKernelVariant, "doubleBuffer" | "prefetch">,
   moved: boolean,
 ): MatrixMemory {
   const { matrix, rows, columns, depth } = policy;

@@ -1,7 +1,7 @@
 import { range } from "../lists.ts";
 import { type Scalar, scalarBytes, typeName } from "../../elements/scalar.ts";
 import type { TileAccess } from "../loader.ts";
-import type { FullMainLoopVariant } from "../main_loop_variant.ts";
+import type { FullKernelVariant } from "../variant.ts";
 
 /** How the threads of a workgroup, or of one of its slices, lie on a tile of results. */
 export interface ThreadGrid {
@@ -132,7 +132,7 @@ export function workgroupTile(
   extent: number,
   depth: number,
   loader: Pick<TileAccess, "along" | "value">,
-  { doubleBuffer }: Pick<FullMainLoopVariant, "doubleBuffer">,
+  { doubleBuffer }: Pick<FullKernelVariant, "doubleBuffer">,
 ): WorkgroupTile & FilledTile {
   const scalar = loader.value;
   const row = rowVectors(extent, loader);

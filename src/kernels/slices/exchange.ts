@@ -2,7 +2,7 @@ import { lines, range } from "../lists.ts";
 import template from "../../../shaders/exchange.wgsl" with { type: "text" };
 import { eachSum, type SumName } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
-import type { OutputLayout } from "../main_loop_variant.ts";
+import type { OutputLayout } from "../variant.ts";
 import { render } from "../module.ts";
 import {
   type LineLayout,

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import type { OutputLayout } from "../main_loop_variant.ts";
+import type { OutputLayout } from "../variant.ts";
 import { eachSum } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
 import { type Exchange, sumExchange } from "./exchange.ts";

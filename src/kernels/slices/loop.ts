@@ -8,7 +8,7 @@ import {
   threadProducts,
 } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
-import { TUNED_VARIANT, variantTrait } from "../main_loop_variant.ts";
+import { TUNED_VARIANT, variantTrait } from "../variant.ts";
 import {
   eachElement,
   loopIterations,
@@ -95,7 +95,7 @@ export function sliceWorkgroups(
 }
 
 /**
- * The main loop of fused Winograd algorithms: α products of the same tile at once, one a group of threads or all of each thread,
+ * The mainloop of fused Winograd algorithms: α products of the same tile at once, one a group of threads or all of each thread,
  * operands transformed on their way into workgroup memory, results transformed on their way out of it.
  *
  * @param store Where results of whole blocks go, or of all where all are split.

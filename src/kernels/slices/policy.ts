@@ -2,7 +2,7 @@ import { range } from "../lists.ts";
 import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
 import type { TileLoad } from "../loader.ts";
 import type { ThreadGrid } from "../loop/threads.ts";
-import { type OutputLayout, outputLayoutName } from "../main_loop_variant.ts";
+import { type OutputLayout, outputLayoutName } from "../variant.ts";
 import { parseTileSizes, tileSizesText } from "../policy.ts";
 
 /**

@@ -243,7 +243,7 @@ function unitSliceOutput(
 }
 
 /**
- * The main loop of fused Winograd algorithms on matrix units: a slice's products by a subgroup, or by several; operands
+ * The mainloop of fused Winograd algorithms on matrix units: a slice's products by a subgroup, or by several; operands
  * transformed on their way into workgroup memory, results on their way out of it.
  *
  * @param loader Of both operands.

@@ -55,16 +55,16 @@ export interface OperandChoices {
 }
 
 /** Every choice of a kernel made. */
-export type FullMainLoopVariant = LoopChoices & OperandChoices;
+export type FullKernelVariant = LoopChoices & OperandChoices;
 
 /** Choices that an ablation takes away or adds. What is left out is as the tuned kernel has it. */
-export type MainLoopVariant = Partial<FullMainLoopVariant>;
+export type KernelVariant = Partial<FullKernelVariant>;
 
 /** What is on or off. */
-export type MainLoopSwitch = Exclude<keyof MainLoopVariant, "raster" | "outputLayout">;
+export type KernelSwitch = Exclude<keyof KernelVariant, "raster" | "outputLayout">;
 
 /** The kernel as it is tuned. */
-export const TUNED_VARIANT: FullMainLoopVariant = {
+export const TUNED_VARIANT: FullKernelVariant = {
   vectorLoads: true,
   prefetch: true,
   doubleBuffer: false,
@@ -82,7 +82,7 @@ export const TUNED_VARIANT: FullMainLoopVariant = {
 };
 
 /** A variant's optimisations by the names of the command line and of kernels. */
-export const VARIANT_TRAITS: Readonly<Record<string, MainLoopSwitch>> = {
+export const VARIANT_TRAITS: Readonly<Record<string, KernelSwitch>> = {
   "vector-load": "vectorLoads",
   "prefetch": "prefetch",
   "double-buffer": "doubleBuffer",
@@ -116,25 +116,25 @@ export function variantNames(on: boolean): string[] {
 }
 
 /** The variant with what it leaves out as {@linkcode TUNED_VARIANT} has it. */
-export function fullVariant(variant: MainLoopVariant = {}): FullMainLoopVariant {
+export function fullVariant(variant: KernelVariant = {}): FullKernelVariant {
   return { ...TUNED_VARIANT, ...variant };
 }
 
-/** Whether anything of the main loop itself is asked for. */
+/** Whether anything of the mainloop itself is asked for. */
 export function variesLoop(
-  { outputLayout: _, ...loop }: MainLoopVariant = {},
+  { outputLayout: _, ...loop }: KernelVariant = {},
 ): boolean {
   return Object.keys(loop).length > 0;
 }
 
 /** Whether a variant leaves products to matrix units, where there are any; some of it is of threads' products alone. */
-export function allowsUnits(variant: MainLoopVariant = {}): boolean {
+export function allowsUnits(variant: KernelVariant = {}): boolean {
   const { matrixUnits, microKernel } = fullVariant(variant);
   return matrixUnits && microKernel;
 }
 
 /** What differs from the tuned kernel, as it stands in names: `_no_prefetch_double_buffer`; empty where nothing does. */
-export function variantTrait(variant: MainLoopVariant = {}): string {
+export function variantTrait(variant: KernelVariant = {}): string {
   const full = fullVariant(variant);
   return Object.entries(VARIANT_TRAITS)
     .filter(([, key]) => full[key] !== TUNED_VARIANT[key])
@@ -147,7 +147,7 @@ export function variantTrait(variant: MainLoopVariant = {}): string {
 }
 
 /** The same of what is asked for, as it stands in records: all rows (`_rows`) are what is planned for some, and asked for here. */
-export function askedVariant(variant: MainLoopVariant): string {
+export function askedVariant(variant: KernelVariant): string {
   return variantTrait(variant) + (variant.raster === 0 ? "_rows" : "");
 }
 
@@ -165,8 +165,8 @@ export function parseVariant(
   without: readonly string[],
   withs: readonly string[],
   raster?: number,
-): MainLoopVariant | undefined {
-  const variant: { -readonly [key in MainLoopSwitch]?: boolean } = {};
+): KernelVariant | undefined {
+  const variant: { -readonly [key in KernelSwitch]?: boolean } = {};
   const asked: string[] = [];
   for (const [names, value] of [[without, false], [withs, true]] as const) {
     for (const name of names) {

@@ -1,6 +1,16 @@
 import type { Accumulation } from "../elements/elements.ts";
 import { scalarFeature, sumScalar } from "../elements/scalar.ts";
 import { tapRingOf, type TileAccess, type TileLoader } from "./loader.ts";
+import { dealtLoader } from "./loop/dealt_loader.ts";
+import {
+  eitherOutput,
+  type MainloopSchedule,
+  mainloopText,
+  type StepProducts,
+  type TripCount,
+} from "./loop/mainloop.ts";
+import { matrixOutput, matrixPlaces, matrixProducts } from "./loop/matrix_products.ts";
+import { matrixMemory, type MatrixTilePolicy } from "./loop/matrix_tile.ts";
 import {
   F16_CHAIN,
   fragments,
@@ -11,16 +21,6 @@ import {
   type SumName,
   threadProducts,
 } from "./loop/thread_products.ts";
-import { dealtLoader } from "./loop/dealt_loader.ts";
-import { matrixMemory, type MatrixTilePolicy } from "./loop/matrix_tile.ts";
-import { matrixOutput, matrixPlaces, matrixProducts } from "./loop/matrix_products.ts";
-import {
-  eitherOutput,
-  type MainloopSchedule,
-  mainloopText,
-  type StepProducts,
-  type TripCount,
-} from "./loop/mainloop.ts";
 import {
   type FilledTile,
   fragmentPlaces,
@@ -30,11 +30,11 @@ import {
   workgroupTile,
 } from "./loop/threads.ts";
 import {
-  type FullMainLoopVariant,
+  type FullKernelVariant,
   fullVariant,
-  type MainLoopVariant,
+  type KernelVariant,
   variantTrait,
-} from "./main_loop_variant.ts";
+} from "./variant.ts";
 import { stagedAlong } from "./matrix_policies.ts";
 import { matrixFeatures, type UnitChain, unitDepth, unitScalar } from "./matrix_units.ts";
 import {
@@ -48,7 +48,7 @@ import type { OutputStore } from "./output.ts";
 import { policyThreads, policyTile, type TilePolicy } from "./policy.ts";
 import {
   countedSteps,
-  type MainLoopShape,
+  type ProductShape,
   type UnitSchedule,
   unitSchedule,
   workgroupText,
@@ -81,7 +81,7 @@ interface LoopBody {
 function threadBody(
   { policy, loaders: [a, b], sums = {}, threads: { order = "rows" } = {} }: ProductKernel,
   last: number | undefined,
-  variant: FullMainLoopVariant,
+  variant: FullKernelVariant,
   cut: PipelineCut | undefined,
 ): LoopBody {
   const { accumulation = "f32", threadChain: chain } = sums;
@@ -146,7 +146,7 @@ function matrixBody(
   [a, b]: ProductKernel["loaders"],
   last: number | undefined,
   { flush, unrollFactor }: Pick<UnitSchedule, "flush" | "unrollFactor">,
-  variant: FullMainLoopVariant,
+  variant: FullKernelVariant,
 ): LoopBody {
   const { unit, matrices } = policy.matrix;
   const moved = flush !== undefined && unrollFactor === undefined;
@@ -187,7 +187,7 @@ export interface ProductKernel {
   readonly traits: string;
   /** And behind it. */
   readonly suffix: string;
-  readonly shape: MainLoopShape;
+  readonly shape: ProductShape;
   /** As {@linkcode variantPolicy} has it. */
   readonly policy: TilePolicy;
   readonly loaders: readonly [TileLoader, TileLoader];
@@ -197,21 +197,21 @@ export interface ProductKernel {
   /** Stream-K: where sums of split tiles go; those of whole ones go to `output`. */
   readonly partials?: OutputStore | undefined;
   /** Optimisations that are not as tuned. */
-  readonly variant?: MainLoopVariant | undefined;
+  readonly variant?: KernelVariant | undefined;
   readonly sums?: SumOptions;
   readonly threads?: ThreadOptions;
 }
 
-/** What the main loop cuts by where `policy` is asked for: without a tile of results a thread 32 x 32 results, of which it has 1 x 4. */
-export function variantPolicy(policy: TilePolicy, variant?: MainLoopVariant): TilePolicy {
+/** What the mainloop cuts by where `policy` is asked for: without a tile of results a thread 32 x 32 results, of which it has 1 x 4. */
+export function variantPolicy(policy: TilePolicy, variant?: KernelVariant): TilePolicy {
   return fullVariant(variant).microKernel
     ? policy
     : { ...policy, rows: 32, columns: 32, threadRows: 1, threadColumns: 4, warp: [4, 8] };
 }
 
 /** Workgroups of the loop. */
-export function mainLoopWorkgroups(
-  shape: Omit<MainLoopShape, "depth">,
+export function productWorkgroups(
+  shape: Omit<ProductShape, "depth">,
   policy: TilePolicy,
 ): number {
   if (shape.split !== undefined) return shape.split.first + shape.split.count * shape.splits;
@@ -226,15 +226,15 @@ type LoaderSides =
   & Partial<Pick<TileAccess, "vectorAlong" | "value" | "vector" | "sharedTaps">>;
 
 /**
- * Bytes of workgroup memory of the main loop with these loaders.
+ * Bytes of workgroup memory of the mainloop with these loaders.
  *
  * @param moved Whether sums of matrix units move on every few steps, in a loop that does not go by rounds, which may take less.
  */
-export function mainLoopBytes(
+export function productBytes(
   policy: TilePolicy,
   a: LoaderSides,
   b: LoaderSides,
-  variant: Pick<MainLoopVariant, "doubleBuffer" | "prefetch"> = {},
+  variant: Pick<KernelVariant, "doubleBuffer" | "prefetch"> = {},
   moved = false,
 ): number {
   if (isMatrixPolicy(policy)) {
@@ -251,10 +251,10 @@ const WORTH_PEELING = 0.03;
 
 /** Products of the last step, where it is a text of its own; the text must know the depth. */
 function peeledDepth(
-  { depth, splits, uneven }: Pick<MainLoopShape, "depth" | "splits" | "uneven">,
+  { depth, splits, uneven }: Pick<ProductShape, "depth" | "splits" | "uneven">,
   policy: TilePolicy,
   mode: SizeMode,
-  variant?: MainLoopVariant,
+  variant?: KernelVariant,
 ): number | undefined {
   const { unroll, peel } = fullVariant(variant);
   if (mode === "uniform" || !unroll || !peel || splits > 1 || depth === 0 || uneven) {
@@ -272,7 +272,7 @@ function peeledDepth(
 export function multipliedSteps(
   depth: number,
   policy: TilePolicy,
-  variant?: MainLoopVariant,
+  variant?: KernelVariant,
 ): number {
   const last = peeledDepth({ depth, splits: 1 }, policy, "constant", variant);
   const steps = Math.ceil(depth / policy.depth);
@@ -280,13 +280,13 @@ export function multipliedSteps(
 }
 
 /** Multiplications of the loop, those with padding included. */
-export function mainLoopMultiplications(
-  shape: MainLoopShape,
+export function productMultiplications(
+  shape: ProductShape,
   policy: TilePolicy,
   mode: SizeMode,
-  variant?: MainLoopVariant,
+  variant?: KernelVariant,
 ): number {
-  const results = mainLoopWorkgroups({ ...shape, splits: 1 }, policy) * policy.rows *
+  const results = productWorkgroups({ ...shape, splits: 1 }, policy) * policy.rows *
     policy.columns;
   const share = shape.uneven?.share ?? 1;
   const last = peeledDepth(shape, policy, mode, variant);
@@ -297,12 +297,12 @@ export function mainLoopMultiplications(
 }
 
 /** The kernel of a tiled product. All that a convolution algorithm adds is in the two loaders and the output store. */
-export function mainLoopKernel(module: ModuleBuilder, product: ProductKernel): SizedKernel {
+export function productKernel(module: ModuleBuilder, product: ProductKernel): SizedKernel {
   const { traits, suffix, shape, loaders: [a, b], output, workgroupBytes, partials } = product;
   const { mode } = module;
   const variant = fullVariant(product.variant);
   const staged = stagedAlong(product.policy, output.side);
-  const roomy = mainLoopBytes(staged, a.access, b.access, variant) <= workgroupBytes;
+  const roomy = productBytes(staged, a.access, b.access, variant) <= workgroupBytes;
   const policy = roomy ? staged : product.policy;
   const threads = policyThreads(policy);
   const steps = Math.ceil(shape.depth / policy.depth);
@@ -327,7 +327,7 @@ export function mainLoopKernel(module: ModuleBuilder, product: ProductKernel): S
   const name = `${traits}_${policyTile(policy)}${body.trait}_${suffix}${
     variantTrait(product.variant)
   }`;
-  const count = mainLoopWorkgroups(shape, policy);
+  const count = productWorkgroups(shape, policy);
   const workgroups = module.size("workgroups", count);
   const shared = shape.splits === 1 ? undefined : unrollFactor;
   const workgroup = workgroupText(module, shape, policy, variant.raster, shared);
@@ -360,7 +360,7 @@ export function mainLoopKernel(module: ModuleBuilder, product: ProductKernel): S
   return sizedKernel(module, name, wgsl, {
     workgroups: count,
     threads,
-    bytes: mainLoopBytes(policy, a.access, b.access, variant, flush && unrollFactor === undefined),
+    bytes: productBytes(policy, a.access, b.access, variant, flush && unrollFactor === undefined),
     iterations: loopIterations(longest, stepIterations(policy, product.variant)) +
       output.iterations * policy.threadRows * policy.threadColumns,
     features: [
@@ -390,6 +390,6 @@ export function mainLoopKernel(module: ModuleBuilder, product: ProductKernel): S
 }
 
 /** Iterations of loops inside one step: none, where the tile's depth is unrolled. */
-export function stepIterations({ depth }: TilePolicy, variant?: MainLoopVariant): number {
+export function stepIterations({ depth }: TilePolicy, variant?: KernelVariant): number {
   return fullVariant(variant).unroll ? 0 : loopIterations(depth);
 }

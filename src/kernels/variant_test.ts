@@ -10,7 +10,7 @@ import {
   variantNames,
   variantTrait,
   variesLoop,
-} from "./main_loop_variant.ts";
+} from "./variant.ts";
 
 Deno.test("parseVariant() turns names on and off, and says nothing where none is given", () => {
   assert.equal(parseVariant([], []), undefined);
