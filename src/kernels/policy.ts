@@ -110,7 +110,7 @@ export const TILE_POLICIES: readonly TilePolicy[] = [
 /** Policies of few rows or columns: bound by memory, with many loads a thread. */
 export const THIN_POLICIES: readonly string[] = ["sliver", "flat", "narrow"];
 
-/** What `--policy` calls a matrix times a few vectors, which no tile of the mainloop multiplies (`src/kernels/gemv`). */
+/** What `--policy` calls a matrix times a few vectors, which no tile of the mainloop multiplies (`src/kernels/gemv.ts`). */
 export const GEMV = "gemv";
 
 /** The policy of that name, or the tile that it is ({@linkcode parseTilePolicy}). */
