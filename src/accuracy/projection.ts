@@ -41,6 +41,19 @@ export function projectionNoise(
   };
 }
 
+/** The noise of a product of f64: the reference's own sums, of m and of k, round as much. */
+export function doubleNoise(
+  sample: Pick<ErrorStatistics, "squareRms" | "rms" | "typical">,
+  { m, k }: { readonly m: number; readonly k: number },
+  precision: Precision,
+): ProjectionNoise {
+  const { unitRoundoff } = precision;
+  const longer = 2 * Math.sqrt((m + k) / Math.max(1, k));
+  const squareRms = longer * Math.max(sample.squareRms, unitRoundoff * Math.sqrt(k));
+  const noise = projectionNoise({ ...sample, squareRms }, precision);
+  return { ...noise, result: 2 * Math.sqrt(m + k) * unitRoundoff };
+}
+
 /** A run of places: a patch of the last two axes, a row, a plane, or all. */
 interface ProjectionPatch {
   /** [outside, group, places...] of its first place. */

@@ -1,5 +1,5 @@
 import { arithmeticPrecision, F16, F32, F64, I32, type Precision } from "../accuracy/precision.ts";
-import { type ProjectionNoise, projectionNoise } from "../accuracy/projection.ts";
+import { doubleNoise, projectionNoise } from "../accuracy/projection.ts";
 import { NO_ERRORS_YARDSTICK } from "../accuracy/yardstick.ts";
 import { shortlistProduct } from "../algorithms/cost/shortlist.ts";
 import type { GemmRequest } from "../algorithms/gemm/operands.ts";
@@ -216,26 +216,16 @@ function gemmTolerance({ problem, arithmetic }: Product): SubjectTolerance {
         precision: gemmPrecision(arithmetic, sums),
         seed,
       }),
-    noise: (sample, sums) => gemmNoise(sample, problem, dtype, gemmPrecision(arithmetic, sums)),
+    noise(sample, sums) {
+      const precision = gemmPrecision(arithmetic, sums);
+      return dtype === "f64"
+        ? doubleNoise(sample, problem, precision)
+        : projectionNoise(sample, precision);
+    },
     mixed: () => undefined,
     where: ([one, , column]) =>
       `the projection over rows at [${problem.batch === 1 ? "" : `${one},`}·,${column}]`,
   };
-}
-
-/** The noise of a product; of f64 the reference's own sums, of m and of k, round as much. */
-function gemmNoise(
-  sample: Parameters<typeof projectionNoise>[0],
-  { m, k }: GemmProblem,
-  dtype: GemmDType,
-  precision: Precision,
-): ProjectionNoise {
-  if (dtype !== "f64") return projectionNoise(sample, precision);
-  const { unitRoundoff } = precision;
-  const longer = 2 * Math.sqrt((m + k) / Math.max(1, k));
-  const squareRms = longer * Math.max(sample.squareRms, unitRoundoff * Math.sqrt(k));
-  const noise = projectionNoise({ ...sample, squareRms }, precision);
-  return { ...noise, result: 2 * Math.sqrt(m + k) * unitRoundoff };
 }
 
 /** What follows the sum, in order; empty where nothing does. */
