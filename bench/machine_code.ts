@@ -24,7 +24,7 @@ import { MATHS } from "../src/algorithms/request.ts";
 import { readSuite } from "../src/bench/suite_files.ts";
 import { openGpu } from "../src/cli/open_gpu.ts";
 import { oneOf, parsePattern, someOf } from "../src/cli/values.ts";
-import { pipelineOf } from "../src/gpu/pipelines.ts";
+import { pipelineOf } from "../src/gpu/prepare.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";
 import { canonicalName } from "../src/kernels/kernel.ts";
 import { parseVariant } from "../src/kernels/variant.ts";

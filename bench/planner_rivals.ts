@@ -20,7 +20,7 @@ import { readDeviceModel } from "../src/bench/calibrate/model_file.ts";
 import { parseSuite } from "../src/bench/suite.ts";
 import { oneOf, parseShard, someOf, wholeNumber } from "../src/cli/values.ts";
 import { openDevice } from "../src/gpu/device.ts";
-import { pipelineOf } from "../src/gpu/pipelines.ts";
+import { pipelineOf } from "../src/gpu/prepare.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";
 import { type ConvProblem, directFlops, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor, printDescriptor } from "../src/problem/descriptor.ts";

@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { markdownTable } from "../src/report/table.ts";
 import { formatBytes } from "../src/report/format.ts";
-import { DAWN } from "../src/gpu/dawn_addon.ts";
+import { DAWN } from "../src/gpu/dawn.ts";
 import { ONNXRUNTIME } from "../src/models/onnxruntime.ts";
 import { fetchPackage, type NativePackage } from "../src/npm_package.ts";
 
@@ -182,7 +182,7 @@ ${formatBytes(deno)}.
 ## Fetched when first needed
 
 These have native code. No lock file or package names them. The program says on stderr what it
-fetches, and loads their code only if its SHA-256 is the one in \`src/gpu/dawn_addon.ts\` or
+fetches, and loads their code only if its SHA-256 is the one in \`src/gpu/dawn.ts\` or
 \`src/models/onnxruntime.ts\`. Their install scripts do not run, and
 of their dependencies nothing is loaded.
 

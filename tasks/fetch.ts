@@ -1,6 +1,6 @@
 /** Everything that tests need from a network: fetched before they start, so that none of them asks for one. */
 import { UnsupportedError } from "../src/errors.ts";
-import { fetchAddon } from "../src/gpu/dawn_addon.ts";
+import { fetchAddon } from "../src/gpu/dawn.ts";
 import { TSC } from "./tsc.ts";
 import { succeeds } from "./vulkan.ts";
 

@@ -8,7 +8,7 @@
  */
 import { parseArgs } from "node:util";
 import { parsePipelines } from "../bench/machine_code/pipelines.ts";
-import { fetchAddon } from "../src/gpu/dawn_addon.ts";
+import { fetchAddon } from "../src/gpu/dawn.ts";
 import { compiledFamilies, type CompiledFamily } from "../bench/tables/gpus_compiled.ts";
 
 const LIB = "/usr/lib/x86_64-linux-gnu";

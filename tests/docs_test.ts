@@ -4,7 +4,7 @@ import { dirname, join } from "node:path/posix";
 import { madeDocs } from "../tasks/make_docs.ts";
 import { wgconv } from "./cli.ts";
 import { wgconvHere } from "./support/in_process.ts";
-import { DAWN } from "../src/gpu/dawn_addon.ts";
+import { DAWN } from "../src/gpu/dawn.ts";
 import { ONNXRUNTIME } from "../src/models/onnxruntime.ts";
 
 const ROOT = `${import.meta.dirname}/../`;

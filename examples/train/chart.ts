@@ -1,5 +1,4 @@
-import { logDomain, logEncoding } from "../../src/report/charts/axes.ts";
-import { colourScale, renderFile } from "../../src/report/charts/theme.ts";
+import { colourScale, logDomain, logEncoding, renderFile } from "../../src/report/charts/theme.ts";
 
 /** A point of a run's curve. */
 export interface LossPoint {

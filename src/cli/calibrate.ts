@@ -2,7 +2,7 @@ import { Command } from "#cli-types";
 import { H200 } from "../algorithms/device/h200.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
 import { calibrate, type Calibrated } from "../bench/calibrate/calibrate.ts";
-import { type CalibratedDevice, printCalibration } from "../bench/calibrate/calibration_file.ts";
+import { type CalibratedDevice, printCalibration } from "../bench/calibrate/model_file.ts";
 import { figure, figurePaths } from "../bench/calibrate/fit.ts";
 import { InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";

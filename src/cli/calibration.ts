@@ -4,7 +4,7 @@ import {
   type CalibratedDevice,
   type Calibration,
   parseCalibration,
-} from "../bench/calibrate/calibration_file.ts";
+} from "../bench/calibrate/model_file.ts";
 import { gpuModel, isMeasured } from "../algorithms/device/known.ts";
 import { deviceText } from "../algorithms/device/model.ts";
 import { readText } from "../read_text.ts";

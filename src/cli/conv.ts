@@ -5,7 +5,7 @@ import { printableMessage } from "../printable.ts";
 import type { CaseColumnName } from "../report/case_columns.ts";
 import { isUnproved } from "../report/record.ts";
 import type { ReadCase } from "../report/record_schema.ts";
-import { recordTable } from "../report/record_table.ts";
+import { recordTable } from "../report/case_table.ts";
 import { textTable } from "../report/table.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { cpuExecutor } from "../run/executor.ts";

@@ -7,7 +7,7 @@ import { printer } from "./output.ts";
 import { oneOf } from "./values.ts";
 
 /** Types only: the GPU's modules are loaded when the command runs. */
-type Description = import("../gpu/describe.ts").AdapterDescription;
+type Description = import("../gpu/list_adapters.ts").AdapterDescription;
 type Driver = import("../gpu/drivers.ts").VulkanDriver;
 type Gpu = import("../gpu/drivers.ts").NvidiaGpu;
 type Listed = import("../gpu/list_adapters.ts").ListedAdapter;
@@ -35,7 +35,7 @@ export function devicesCommand(): CommandUnknownOpts {
     .option("--json", "print JSON")
     .addHelpText("after", EXAMPLES)
     .action(async ({ backend, adapter, json }) => {
-      const { describeAdapters } = await import("../gpu/describe.ts");
+      const { describeAdapters } = await import("../gpu/list_adapters.ts");
       const { listAdapters } = await import("../gpu/list_adapters.ts");
       const { nvidiaGpus, vulkanDrivers } = await import("../gpu/drivers.ts");
       const { noAdapterMessage } = await import("../gpu/provider.ts");

@@ -1,4 +1,4 @@
-import { networkTotals } from "../report/case_table.ts";
+import { delimitedTable, networkTotals, recordTable } from "../report/case_table.ts";
 import { basename, extname } from "node:path";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { InputRangeError, InputTypeError } from "../errors.ts";
@@ -16,7 +16,6 @@ import {
 } from "../report/network.ts";
 import { recordCeilings, sortCases } from "../report/case_columns.ts";
 import { makerOf } from "../report/speedups.ts";
-import { delimitedTable, recordTable } from "../report/record_table.ts";
 import { markdownTable, textTable } from "../report/table.ts";
 import { reporter, terminalColumns, verdictPainter } from "./output.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";

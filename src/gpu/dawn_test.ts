@@ -2,8 +2,7 @@ import assert from "#assert";
 import { fileURLToPath } from "node:url";
 import { dirname } from "node:path";
 import { deno, temporaryDirectory } from "../../tests/cli.ts";
-import { addonBeside } from "./dawn_addon.ts";
-import { mergeFlags } from "./dawn.ts";
+import { addonBeside, mergeFlags } from "./dawn.ts";
 
 const SWIFTSHADER = "/usr/lib/chromium/vk_swiftshader_icd.json";
 

@@ -1,8 +1,7 @@
-import { timeByWall, type Work } from "./wall_clock.ts";
+import { schedule, timeByWall, type TimedPass, type Work } from "./schedule.ts";
 import { nsPerTick, PassTimer, TIMED_PASSES } from "./calibrate.ts";
 import type { GpuDevice } from "./device.ts";
 import type { BoundPlan } from "./prepare.ts";
-import { schedule, type TimedPass } from "./schedule.ts";
 
 export {
   type BoundPlan,

@@ -1,5 +1,5 @@
 import { nsPerTick } from "./calibrate.ts";
-import { pipelinesOf } from "./pipelines.ts";
+import { pipelinesOf } from "./prepare.ts";
 import assert from "#assert";
 import type { Kernel } from "../kernels/kernel.ts";
 import { DeviceError, UnsupportedError } from "../errors.ts";

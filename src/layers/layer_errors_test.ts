@@ -8,9 +8,8 @@ import { gemmProblem } from "../problem/gemm_problem.ts";
 import { prepareBiasGradient } from "./bias_gradient.ts";
 import { prepareConvolution } from "./convolution.ts";
 import { gpuTensor } from "./gpu_tensor.ts";
-import { makeLayer } from "./layer.ts";
+import { makeLayer, sharedWorkspace } from "./layer.ts";
 import { prepareProduct } from "./product.ts";
-import { sharedWorkspace } from "./workspace.ts";
 import { tensorsOf } from "../../tests/support/layer_tensors.ts";
 
 const STORAGE = GPUBufferUsage.STORAGE;

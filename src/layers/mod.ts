@@ -11,7 +11,14 @@ export {
   type PrepareConvolutionOptions,
 } from "./convolution.ts";
 export { type GpuDType, GpuTensor, gpuTensor, type TensorSpec } from "./gpu_tensor.ts";
-export type { Bound, Layer, LayerOptions, LayerTensors } from "./layer.ts";
+export {
+  type Bound,
+  type Layer,
+  type LayerOptions,
+  type LayerTensors,
+  sharedWorkspace,
+  type Workspace,
+} from "./layer.ts";
 export {
   prepareProduct,
   type PrepareProductOptions,
@@ -19,4 +26,3 @@ export {
   type ProductTensors,
 } from "./product.ts";
 export type { TuneOptions } from "./plan_cache.ts";
-export { sharedWorkspace, type Workspace } from "./workspace.ts";

@@ -3,7 +3,7 @@ import { stream } from "../../tests/support/test_records.ts";
 import { compareRuns } from "./comparison.ts";
 import { comparisonMarkdown, comparisonText } from "./comparison_views.ts";
 import { parseRecords } from "./read_records.ts";
-import { delimitedTable, recordTable } from "./record_table.ts";
+import { delimitedTable, recordTable } from "./case_table.ts";
 import { markdownTable, textTable } from "./table.ts";
 
 const FIELDS = [

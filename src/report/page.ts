@@ -12,7 +12,7 @@ import { isNetwork, type Network, networkLines, networksOf, networkTable } from 
 import { precisionNote, type Precisions, precisionsOf, type SpeedAndError } from "./precisions.ts";
 import type { RecordSet } from "./read_records.ts";
 import type { ReadCase, ReadEnvironment } from "./record_schema.ts";
-import { recordTable } from "./record_table.ts";
+import { recordTable } from "./case_table.ts";
 import { NOISE_MADS, USUAL_MARGIN } from "./speed_change.ts";
 import { pairedText, type Speedups, speedupsOf, speedupText, usualBaselines } from "./speedups.ts";
 import { median } from "./stats.ts";

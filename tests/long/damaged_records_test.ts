@@ -24,7 +24,7 @@ import { historyPage } from "../../src/report/history_page.ts";
 import { historyText } from "../../src/report/history_views.ts";
 import { reportPage } from "../../src/report/page.ts";
 import { eachRecord, parseRecords } from "../../src/report/read_records.ts";
-import { delimitedTable, recordTable } from "../../src/report/record_table.ts";
+import { delimitedTable, recordTable } from "../../src/report/case_table.ts";
 import { markdownTable, textTable } from "../../src/report/table.ts";
 import { VERSION } from "../../src/version.ts";
 import { caseFields, ENVIRONMENT } from "../support/test_records.ts";

@@ -9,8 +9,12 @@ import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { prepareBiasGradient } from "../../src/layers/bias_gradient.ts";
 import { prepareConvolution } from "../../src/layers/convolution.ts";
 import type { GpuTensor } from "../../src/layers/gpu_tensor.ts";
-import type { Layer } from "../../src/layers/layer.ts";
-import { sharedWorkspace, type Workspace, WorkspaceBuffers } from "../../src/layers/workspace.ts";
+import {
+  type Layer,
+  sharedWorkspace,
+  type Workspace,
+  WorkspaceBuffers,
+} from "../../src/layers/layer.ts";
 import { tensorsOf } from "../support/layer_tensors.ts";
 
 Deno.test("layers that share a workspace full of NaN compute the same: no kernel reads what none wrote", async () => {

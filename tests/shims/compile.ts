@@ -7,7 +7,7 @@ import { modelOf } from "../../src/algorithms/device/known.ts";
 import { readGemmSuite, readSuite } from "../../src/bench/suite_files.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import type { GpuDevice } from "../../src/gpu/gpu_device.ts";
-import { pipelineOf, pipelinesOf } from "../../src/gpu/pipelines.ts";
+import { pipelineOf, pipelinesOf } from "../../src/gpu/prepare.ts";
 import type { Backend } from "../../src/gpu/provider.ts";
 import { convKernels, gemmKernels, type KernelList } from "../../bench/machine_code/kernels.ts";
 import { matrixPolicies } from "../../src/kernels/matrix_policies.ts";

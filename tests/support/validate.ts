@@ -4,7 +4,7 @@ import type { Kernel } from "../../src/kernels/kernel.ts";
 import { findAdapter, LIMIT_NAMES, readLimits } from "../../src/gpu/adapter.ts";
 import { grantedFeatures, tryDevice } from "../../src/gpu/features.ts";
 import { loadProvider, type ProviderOptions } from "../../src/gpu/load_provider.ts";
-import { bindGroupLayout, createPipeline, describeMessage } from "../../src/gpu/pipelines.ts";
+import { bindGroupLayout, createPipeline, describeMessage } from "../../src/gpu/prepare.ts";
 import type { Backend, GpuProvider } from "../../src/gpu/provider.ts";
 
 /** What a compiler says of a kernel. */

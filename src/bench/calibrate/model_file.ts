@@ -5,9 +5,12 @@ import { InputSyntaxError, InputTypeError } from "../../errors.ts";
 import { schemaFault } from "../../json.ts";
 import { TILE_POLICIES } from "../../kernels/policy.ts";
 import { readText } from "../../read_text.ts";
+import type { DeviceDescription } from "../../report/environment.ts";
+import { VERSION } from "../../version.ts";
+import type { Calibrated } from "./calibrate.ts";
 
 /** Of calibrations' files: figures of a model that are not what they were make it another. */
-export const CALIBRATION_SCHEMA = 3;
+const CALIBRATION_SCHEMA = 3;
 /** Its figures of GPUs mean the same; those of CPUs were without shares of policies. */
 const GPU_SCHEMA = 2;
 
@@ -136,7 +139,7 @@ function ratesOf({ rates }: Partial<DeviceModel>, base: DeviceModel): DeviceMode
 }
 
 /** The object that a text is in JSON; undefined where it is none. */
-export function jsonObject(text: string): Record<string, unknown> | undefined {
+function jsonObject(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null && !Array.isArray(value)
@@ -145,4 +148,66 @@ export function jsonObject(text: string): Record<string, unknown> | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** What tells devices apart. */
+export type CalibratedDevice = Pick<DeviceDescription, "backend" | "adapter" | "driver">;
+
+/** A calibration as it was kept. */
+export interface Calibration {
+  readonly model: DeviceModel;
+  /** When it was measured, as ISO 8601 has it. */
+  readonly date: string;
+}
+
+/** The text of a calibration's file, dated now. */
+export function printCalibration(
+  { backend, adapter, driver, limits }: DeviceDescription,
+  { model, measured, times, notes }: Calibrated,
+): string {
+  const record = {
+    schema: CALIBRATION_SCHEMA,
+    kind: "calibration",
+    version: VERSION,
+    date: new Date().toISOString(),
+    backend,
+    device: adapter,
+    driver,
+    limits,
+    measured,
+    times,
+    scaled:
+      "all other rates keep their ratio to those that were measured, shares are an H200's (of a CPU's policies lavapipe's)",
+    notes,
+    model,
+  };
+  return `${JSON.stringify(record, null, 2)}\n`;
+}
+
+/**
+ * Reads a calibration of a device.
+ *
+ * @throws {SyntaxError | TypeError} with the file's name where it is damaged, of another version of the program, or of another
+ * device.
+ */
+export function parseCalibration(
+  text: string,
+  source: string,
+  { backend, adapter, driver }: CalibratedDevice,
+): Calibration {
+  const json = jsonObject(text);
+  if (json?.kind !== "calibration") {
+    throw new InputSyntaxError(`Cannot read ${source}: it is no calibration`);
+  }
+  if (json.schema !== CALIBRATION_SCHEMA || json.version !== VERSION) {
+    throw new InputTypeError(`Cannot read ${source}: another version of wgconv wrote it`);
+  }
+  if (json.backend !== backend || json.device !== adapter || json.driver !== driver) {
+    throw new InputTypeError(`Cannot read ${source}: it is of another device or driver`);
+  }
+  const { date } = json;
+  if (typeof date !== "string" || Number.isNaN(Date.parse(date))) {
+    throw new InputTypeError(`Cannot read ${source}: it has no date`);
+  }
+  return { model: parseDeviceModel(json.model, source), date };
 }

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { axisNumber, fittingUnit, logDomain, logTicks, RATE_UNITS, tickedAxis } from "./axes.ts";
+import { axisNumber, fittingUnit, logDomain, logTicks, RATE_UNITS, tickedAxis } from "./theme.ts";
 
 Deno.test("fittingUnit() is the one that most values have at least one of", () => {
   assert.equal(fittingUnit([62_000, 88_000], RATE_UNITS).name, "TFLOP/s");

@@ -1,6 +1,13 @@
-import { axisNumber, logDomain, logTicks, tickedAxis } from "./axes.ts";
+import {
+  axisNumber,
+  type Chart,
+  colourScale,
+  FIT,
+  logDomain,
+  logTicks,
+  tickedAxis,
+} from "./theme.ts";
 import { byFacetOf, type Point } from "./points.ts";
-import { type Chart, colourScale, FIT } from "./theme.ts";
 
 interface Figure {
   readonly name: string;

@@ -2,8 +2,7 @@ import { shorten } from "../../printable.ts";
 import type { HistoryRun } from "../history.ts";
 import { text } from "../html.ts";
 import { median } from "../stats.ts";
-import { logDomain, logEncoding, tickedAxis } from "./axes.ts";
-import { type Chart, colourScale, FIT } from "./theme.ts";
+import { type Chart, colourScale, FIT, logDomain, logEncoding, tickedAxis } from "./theme.ts";
 
 const WIDTH = 160;
 const HEIGHT = 28;

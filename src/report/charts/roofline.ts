@@ -1,6 +1,15 @@
-import { axisNumber, fittingUnit, logDomain, logEncoding, RATE_UNITS } from "./axes.ts";
+import {
+  axisNumber,
+  type Chart,
+  colourScale,
+  FIT,
+  fittingUnit,
+  logDomain,
+  logEncoding,
+  RATE_UNITS,
+  shapeScale,
+} from "./theme.ts";
 import { byFacetOf, distinct, type Point } from "./points.ts";
-import { type Chart, colourScale, FIT, shapeScale } from "./theme.ts";
 
 /**
  * Arithmetic intensity against throughput by the direct algorithm's flops, and the device's ceilings: a chart a dtype.

@@ -1,6 +1,5 @@
 import { type CaseSpeedup, type Speedups, speedupText } from "../speedups.ts";
-import { axisNumber, logDomain, logTicks, tickedAxis } from "./axes.ts";
-import { type Chart, FIT } from "./theme.ts";
+import { axisNumber, type Chart, FIT, logDomain, logTicks, tickedAxis } from "./theme.ts";
 
 const MARK_HEIGHT = 12;
 

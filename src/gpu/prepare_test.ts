@@ -1,7 +1,6 @@
-import { pipelinesOf } from "./pipelines.ts";
+import { MOST_PIPELINES, pipelineOf, pipelinesOf } from "./prepare.ts";
 import assert from "#assert";
 import { openDevice } from "./device.ts";
-import { MOST_PIPELINES, pipelineOf } from "./pipelines.ts";
 import { SAXPY } from "../../tests/support/test_plans.ts";
 
 Deno.test("pipelineOf() keeps the latest pipelines, and no more than it may", async () => {

@@ -2,8 +2,12 @@ import assert from "#assert";
 import { fileURLToPath } from "node:url";
 import { H200 } from "../../algorithms/device/h200.ts";
 import { VERSION } from "../../version.ts";
-import { parseCalibration, printCalibration } from "./calibration_file.ts";
-import { parseDeviceModel, readDeviceModel } from "./model_file.ts";
+import {
+  parseCalibration,
+  parseDeviceModel,
+  printCalibration,
+  readDeviceModel,
+} from "./model_file.ts";
 
 const DEVICE = {
   backend: "wgpu",
