@@ -1,7 +1,4 @@
 /** Passes over bytes: copies as i8, with borders, and sums of products that are finished. */
-import finishTemplate from "../../shaders/finish_sums.wgsl" with { type: "text" };
-import signedTemplate from "../../shaders/signed_bytes.wgsl" with { type: "text" };
-import zeroTemplate from "../../shaders/zero_bias.wgsl" with { type: "text" };
 import { axisDigits, digitsText } from "./axes.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
 import {
@@ -12,6 +9,64 @@ import {
   templateKernel,
   WHOLE,
 } from "./module.ts";
+
+const zeroTemplate = `// <%= it.name %>: what the input's zero point adds to every filter's sums.
+<%= it.declarations %>
+
+var<workgroup> total: atomic<i32>;
+
+<%= it.main %>
+  let row = workgroup.x + workgroup.y * grid.x;
+  var sum = 0i;
+  if (row < <%= it.rows %>) {
+    for (var d = t; d < <%= it.depth %>; d += <%= it.threads %>u) {
+      sum += <%= it.load %>;
+    }
+  }
+  atomicAdd(&total, sum);
+  workgroupBarrier();
+  if (row < <%= it.rows %> && t == 0u) {
+    let bias = <%= it.bias %>;
+    let zero = <%= it.zeroPoint %>;
+    <%= it.store %>
+  }
+}
+`;
+
+const signedTemplate =
+  `// <%= it.name %>: bytes as i8 in [batch][axes][run], with borders along the axes.
+<%= it.declarations %>
+
+fn element(e: u32) -> u32 {
+<%= it.digits %>
+  let inside = <%= it.inside %>;
+  let at = select(0u, (<%= it.offset %>) * <%= it.run %> + c, inside);
+  return select(<%= it.border %>, <%= it.load %><%= it.top %>, inside);
+}
+
+<%= it.begin %>
+  <%= it.store %>
+}
+`;
+
+const finishTemplate =
+  `// <%= it.name %>: sums of products, less what the filters' zero points add to them, finished.
+<%= it.declarations %>
+<%= it.functions %>
+<% if (it.zero) { -%>
+
+fn whole(at: u32) -> i32 {
+  let channel = at % <%= it.channels %>;
+  let group = channel / <%= it.each %>;
+  let first = at / <%= it.channels %> * <%= it.row %>;
+  return <%= it.sum %> - <%= it.zero %> * <%= it.ones %>;
+}
+<% } -%>
+
+<%= it.begin %>
+  <%= it.store %>
+}
+`;
 
 /** WGSL of the elements of word `i`, where the last word has less than four the last element again. */
 function wordElements(count: string, element: (at: string) => string): string {

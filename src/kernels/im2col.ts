@@ -1,10 +1,51 @@
 /** Passes that write what filters meet as matrices: all taps of images, or those of one axis as channels. */
 import { range } from "./lists.ts";
-import template from "../../shaders/im2col.wgsl" with { type: "text" };
-import unfoldTemplate from "../../shaders/unfold.wgsl" with { type: "text" };
 import { type Scalar, typeName, zeroOf } from "../elements/scalar.ts";
 import { type Axis, axisDigits, axisSizes, columnsOf, digitsText, spotsOf } from "./axes.ts";
 import { eachElement, type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
+
+const unfoldTemplate =
+  `// <%= it.name %>: a tensor as [batch][rows][places][taps·channels], the last of them padded with zeros.
+<%= it.declarations %>
+
+fn element(batch: u32, row: u32, place: u32, index: u32) -> <%= it.value %> {
+  let tap = index / <%= it.channels %>;
+  let source = place * <%= it.stride %> + tap * <%= it.dilation %>;
+  let inside = tap < <%= it.taps %> && source >= <%= it.padding %> && source - <%= it.padding %> < <%= it.size %>;
+  let offset = batch * <%= it.batchStride %> + row * <%= it.rowStride %> +
+    (source - <%= it.padding %>) * <%= it.sourceStride %> + index % <%= it.channels %> * <%= it.channelStride %>;
+  let at = select(0u, offset, inside);
+  return select(<%= it.zero %>, <%= it.load("at") %>, inside);
+}
+<% if (it.bytes) { %>
+// Of each the last eight bits.
+fn word(a: u32, b: u32, c: u32, d: u32) -> u32 {
+  return dot(vec4u(a, b, c, d) & vec4u(255u), vec4u(1u, 256u, 65536u, 16777216u));
+}
+<% } -%>
+
+<%= it.begin %>
+<%= it.digits %>
+  <%= it.store %>
+}
+`;
+
+const template =
+  `// <%= it.name %>: images as matrices of (tap, channel) by place, four elements a thread.
+<%= it.declarations %>
+
+fn element(group: u32, row: u32, column: u32) -> <%= it.type %> {
+<%= it.element %>
+  return <%= it.result %>;
+}
+
+<%= it.begin %>
+  let first = i % <%= it.vectors %> * 4u;
+  let line = (i / <%= it.vectors %>) % <%= it.lines %>;
+  let group = i / (<%= it.vectors %> * <%= it.lines %>);
+  <%= it.store %>
+}
+`;
 
 /**
  * Images as an explicit matrix, one a group: a column is a place of the result, a row a (tap, channel) of its

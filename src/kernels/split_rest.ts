@@ -11,7 +11,7 @@ import {
 } from "../problem/conv_problem.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { axisDigits, digitsText } from "./axes.ts";
-import { type ConvTensors, convTerms, termText } from "./conv_terms.ts";
+import { type ConvTensors, convTerms, termText } from "./direct.ts";
 import {
   applyEpilogue,
   type EpilogueFactory,

@@ -1,5 +1,4 @@
 import { range } from "./lists.ts";
-import template from "../../shaders/winograd_output.wgsl" with { type: "text" };
 import type { Scalar, Stored } from "../elements/scalar.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
 import type { Matrix } from "../winograd/matrix.ts";
@@ -21,6 +20,18 @@ import {
   tilesTrait,
 } from "./winograd_tiles.ts";
 import { WORKGROUP_BYTES } from "./kernel.ts";
+
+const template =
+  `// <%= it.name %>: one thread a tile of results; it gathers one element of each of <%= it.matrices %> matrices.
+<%= it.declarations %>
+<%= it.functions %>
+
+<%= it.main %>
+  let first = (workgroup.x + workgroup.y * grid.x) * <%= it.size %>u;
+  if (first >= <%= it.threads %>) { return; }
+<%= it.body %>
+}
+`;
 
 /** Products of α0·α1 matrices on their way to tiles of results. */
 export interface OutputTransform {

@@ -1,5 +1,4 @@
 import { lines, range } from "./lists.ts";
-import template from "../../shaders/winograd_transform.wgsl" with { type: "text" };
 import type { Scalar, Stored } from "../elements/scalar.ts";
 import { type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
 import {
@@ -15,6 +14,22 @@ import {
 import { splitPatches, type SplitStore } from "./split_marks.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
 import type { Matrix } from "../winograd/matrix.ts";
+
+const template =
+  `// <%= it.name %>: one thread a patch; its transform goes to <%= it.matrices %> matrices, one a product.
+<%= it.declarations %>
+
+<%= it.main %>
+  let i = (workgroup.x + workgroup.y * grid.x) * <%= it.size %>u + t;
+<% if (it.split) { -%>
+  // All threads of a subgroup shuffle.
+  let odd = t % 2u == 1u;
+<% } else { -%>
+  if (i >= <%= it.threads %>) { return; }
+<% } -%>
+<%= it.body %>
+}
+`;
 
 /** Patches of a tensor on their way to an operand of α0·α1 products. */
 export interface DataTransform {

@@ -3,7 +3,7 @@ import assert from "#assert";
 import { convolve, type ConvolveOptions } from "../../src/convolve.ts";
 import type { Scalar } from "../../src/elements/scalar.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
-import { activationText } from "../../src/kernels/activation.ts";
+import { activationText } from "../../src/kernels/epilogue.ts";
 import { multiply, type MultiplyOptions } from "../../src/multiply.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, type Epilogue } from "../../src/problem/epilogue.ts";
