@@ -19,6 +19,7 @@ import { sayFailedCase } from "./print_case.ts";
 import { openRecords } from "./record_stream.ts";
 import { caseRows, shardOf } from "./table_options.ts";
 import type { ClaimOptions } from "./verify_options.ts";
+import { refuseTogether } from "./values.ts";
 import { printable } from "../printable.ts";
 import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
 import { makeTemporary } from "../temporary.ts";
@@ -47,6 +48,7 @@ export async function fuzz(
   const { files } = made;
   const cases = shardOf("Cannot verify", made.cases, options.shard);
   const { junit, force, json, seed, jobs } = options;
+  refuseTogether("Cannot verify", { json, jsonl: options.jsonl });
   const jsonl = json ? "-" : options.jsonl;
   await proveOutputs([
     { option: "--junit", path: junit, kind: "file", endings: [".xml"] },

@@ -22,7 +22,7 @@ import {
 import { onInterrupt, progress, reporter } from "./output.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { SEED_HELP } from "./problem_options.ts";
-import { gather, oneOf, refuseOptions, wholeNumber } from "./values.ts";
+import { gather, givenOptions, oneOf, refuseOptions, wholeNumber } from "./values.ts";
 
 const EXAMPLES = `
 A source is a model (.onnx), or a log with lines of ONEDNN_VERBOSE or commands of MIOpenDriver; - is a log
@@ -64,7 +64,7 @@ export function layersCommand() {
     .option("--seed <n>", SEED_HELP, wholeNumber(0), 1)
     .option("--force", FORCE_HELP)
     .addHelpText("after", EXAMPLES)
-    .action(async (source, options) => {
+    .action(async (source, options, command) => {
       const { batch, inputShape, training, output, force, dump, feed, seed, runtime } = options;
       const model = { batch, inputShapes: inputShapesOf(inputShape), training };
       if (dump !== undefined) {
@@ -72,13 +72,16 @@ export function layersCommand() {
           throw new InputTypeError(`Cannot dump ${source}: onnxruntime runs .onnx files alone`);
         }
         refuseOptions("Cannot dump: it writes the tensors of a forward pass", { training });
+        refuseOptions("Cannot dump: --dump names the folder", givenOptions(command, ["output"]));
         const feeds = namedValues("--feed", feed ?? [], "x=x.npy", (file) => file);
         return await dumpModel(source, model, {
           ...{ folder: dump, feeds, seed, force },
           runtime: runtime ?? "cpu",
         });
       }
-      refuseOptions("Cannot list layers: only --dump runs the model", { feed, runtime });
+      refuseOptions("Cannot list layers: only --dump runs the model", {
+        ...givenOptions(command, ["feed", "runtime", "seed"]),
+      });
       await proveOutputs([{ option: "--output", path: output, kind: "file", endings: [".txt"] }], {
         inputs: [source],
         force,

@@ -13,7 +13,7 @@ import { printer, reporter } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { printCase } from "./print_case.ts";
 import { openRecords } from "./record_stream.ts";
-import { refuseOptions, refuseWords } from "./values.ts";
+import { givenOptions, refuseOptions, refuseWords } from "./values.ts";
 import {
   convResultSource,
   openAs,
@@ -32,6 +32,13 @@ const CONV_FILES = [
   ...["filterLayout", "inputSize", "filterSize", "fill", "as", "scale", "inputZeroPoint"],
   ...["filterZeroPoint", "outputZeroPoint"],
 ];
+/** What a manifest says of each layer, or has no place for. */
+const SAID_BY_LAYERS = [
+  ...["op", "layout", "activation", "stride", "padding", "dilation", "groups", "filterLayout"],
+  ...["inputSize", "filterSize", "fill", "seed", "as", "scale", "inputZeroPoint"],
+  ...["filterZeroPoint", "outputZeroPoint", "problem", "saveFailures", "provider"],
+  ...["run", "worker", "kernel"],
+];
 const GEMM_FILES = ["a", "b", "c", "bias", "residual", "output", "fill", "as"];
 
 /** `wgconv verify`: a result of another program, checked. */
@@ -43,8 +50,12 @@ export function verifyCommand() {
     .addCommand(verifyGemmCommand())
     .action(async (options, command) => {
       refuseWords(DOING, command.args, operandFlags(options.op));
-      if (options.manifest !== undefined) return await concludeManifest(options);
       const fuzzing = fuzzOptions(command, CONV_FILES);
+      if (options.manifest !== undefined) {
+        const said = givenOptions(command, SAID_BY_LAYERS);
+        refuseOptions(`${DOING}: --manifest says what the layers are`, said);
+        return await concludeManifest(options);
+      }
       if (fuzzing !== undefined) {
         const cases = await convCases({ ...options, ...fuzzing }, command);
         return await fuzz(cases, { ...options, ...fuzzing }, command);
