@@ -140,20 +140,24 @@ export function gridSegments(
   const secondColumns = second === undefined ? 0 : single ? 1 : Math.ceil(k1 / widest);
   const columns = firstColumns + secondColumns;
   const shared = second !== undefined && (single || (sharing && secondColumns <= firstColumns));
-  const columnStarts = [
-    ...partStarts(k0, firstColumns, evenParts(k0, firstColumns)).map((tile) => tile * first.r),
-    ...(second
-      ? partStarts(k1, secondColumns, evenParts(k1, secondColumns)).slice(1).map((tile) =>
-        k0 * first.r + tile * second.r
-      )
-      : []),
-  ].map((start) => Math.min(start, outputWidth));
   return {
     rows,
     last,
     columns,
-    rowStarts: partStarts(outputHeight, rows, rowHeights(outputHeight, { rows, last })),
-    columnStarts,
+    // Thousands of segmentations are priced, which asks for neither.
+    get rowStarts() {
+      return partStarts(outputHeight, rows, rowHeights(outputHeight, { rows, last }));
+    },
+    get columnStarts() {
+      return [
+        ...partStarts(k0, firstColumns, evenParts(k0, firstColumns)).map((tile) => tile * first.r),
+        ...(second
+          ? partStarts(k1, secondColumns, evenParts(k1, secondColumns)).slice(1).map((tile) =>
+            k0 * first.r + tile * second.r
+          )
+          : []),
+      ].map((start) => Math.min(start, outputWidth));
+    },
     firstColumns,
     count: rows * (shared ? firstColumns : columns),
     shared,
