@@ -5,7 +5,6 @@ import { tensor } from "../src/tensor/tensor.ts";
 import { temporaryDirectory } from "./cli.ts";
 import { wgconvHere } from "./support/in_process.ts";
 
-const once = ["--runs", "1"];
 const int8 = ["--dtype", "i8", "--layout", "nhwc"];
 
 Deno.test("wgconv conv convolves int8 files exactly, to int32 and scaled to int8, on the GPU and on the CPU", async () => {
@@ -34,7 +33,7 @@ Deno.test("wgconv conv convolves int8 files exactly, to int32 and scaled to int8
   for (const [options, dtype, values] of cases) {
     for (const device of ["gpu", "cpu"]) {
       for (const check of device === "gpu" ? ["full", "none"] : ["full"]) {
-        const how = ["--output", at("y"), "--device", device, "--check", check, ...once];
+        const how = ["--output", at("y"), "--device", device, "--check", check];
         const { code, stderr } = await wgconvHere([...files, ...options, ...how]);
         assert.equal(code, 0, stderr);
         const made = dtype === "i8" ? Int8Array.from(values) : Int32Array.from(values);
@@ -43,7 +42,7 @@ Deno.test("wgconv conv convolves int8 files exactly, to int32 and scaled to int8
       }
     }
   }
-  const { stdout } = await wgconvHere([...files, "--out-dtype", "i8", "--scale", at("s"), ...once]);
+  const { stdout } = await wgconvHere([...files, "--out-dtype", "i8", "--scale", at("s")]);
   assert.match(stdout, /^tensors +i8 to i8, nhwc with filter krsc, data of the files$/m);
   assert.match(stdout, /^epilogue +scales$/m);
 });
@@ -80,7 +79,7 @@ Deno.test("wgconv conv refuses of int8 what it has no meaning or no kernels for"
     const onCpu = options.includes("--algorithm") ? [] : [["--device", "cpu"]];
     for (const device of [[], ...onCpu]) {
       const own = options.includes("--problem") ? [] : problem;
-      const { code, stderr } = await wgconvHere(["conv", ...own, ...once, ...options, ...device]);
+      const { code, stderr } = await wgconvHere(["conv", ...own, ...options, ...device]);
       assert.equal(code, 2, `${[...options, ...device].join(" ")}: ${stderr}`);
       assert.match(stderr, expected);
     }
@@ -100,7 +99,7 @@ Deno.test("wgconv conv reads u8 files as such, and zero points and scales of one
   await writeNpy(at("s"), tensor("f32", [], Float32Array.of(0.01)));
   await writeNpy(at("s1"), tensor("f64", [1], Float64Array.of(0.01)));
   await writeNpy(at("sk"), tensor("f32", [2], Float32Array.of(0.01, 0.02)));
-  const conv = ["conv", ...int8, "--padding", "1", "--input", at("x"), ...once];
+  const conv = ["conv", ...int8, "--padding", "1", "--input", at("x")];
   const zeros = ["--input-zero-point", at("zx")];
   const own = ["--filter", at("w"), "--filter-zero-point", at("zw"), ...zeros];
   const sums = Int32Array.of(0, 0, -765, 3, 64_260, -252, 0, 0);
@@ -130,7 +129,7 @@ Deno.test("wgconv conv reads u8 files as such, and zero points and scales of one
   await writeNpy(at("a"), tensor("u8", [2, 2], Uint8Array.of(0, 255, 3, 4)));
   await writeNpy(at("bt"), tensor("u8", [1, 1, 2], Uint8Array.of(255, 9)));
   const product = ["--input", at("a"), "--filter", at("bt"), "--output", at("ab")];
-  const points = ["--input-zero-point", "5", "--filter-zero-point", "10", ...once];
+  const points = ["--input-zero-point", "5", "--filter-zero-point", "10"];
   const multiplied = await wgconvHere(["conv", ...int8, ...product, ...points]);
   assert.equal(multiplied.code, 0, multiplied.stderr);
   assert.deepEqual(await readNpy(at("ab")), tensor("i32", [2, 1], Int32Array.of(-1475, -489)));
@@ -183,7 +182,7 @@ Deno.test("wgconv conv never lets int8 sums wrap around", async () => {
       "conv",
       ...int8,
       ...files,
-      ...once,
+
       "--check",
       ...how,
     ]);
@@ -191,7 +190,7 @@ Deno.test("wgconv conv never lets int8 sums wrap around", async () => {
     assert.match(stderr, /^wgconv: Cannot convolve: [^\n]* 32 bits [^\n]*\n$/);
     await assert.rejects(Deno.stat(y), Deno.errors.NotFound);
   }
-  const made = ["conv", "--problem", "mb1ic131073ih1oc4kh1", ...int8, ...once];
+  const made = ["conv", "--problem", "mb1ic131073ih1oc4kh1", ...int8];
   for (
     const [options, expected] of [
       [["--check", "none"], 2],
@@ -205,7 +204,7 @@ Deno.test("wgconv conv never lets int8 sums wrap around", async () => {
 });
 
 Deno.test("suites run with several dtypes, each on data of its own, and say so", async () => {
-  const suite = ["bench", "mb2ic16ih12oc24kh3ph1", "--layout", "nhwc", ...once, "--json"];
+  const suite = ["bench", "mb2ic16ih12oc24kh3ph1", "--layout", "nhwc", "--runs", "1", "--json"];
   const records = async (...more: string[]) => {
     const { code, stdout, stderr } = await wgconvHere([...suite, ...more]);
     assert.equal(code, 0, stderr);
