@@ -28,11 +28,11 @@ export interface Cut {
 }
 
 /**
- * How a cut product of `steps` steps is summed; where some tiles run with their whole depth, as those. Splits are said to be as long as
- * the longest: of matrix units some are one step or round shorter.
+ * How a cut product of `steps` steps is summed; beside full tiles, how these are. All splits count as the longest: on matrix units
+ * some are one step or round shorter.
  *
  * @param chain How far matrix units add up, where it runs on them.
- * @param row Steps of which all workgroups have whole rows; any where absent.
+ * @param row Steps of a row, of which all workgroups have whole ones; any where absent.
  */
 export function cutArithmetic(
   { policy, splits, head }: Cut,
@@ -157,7 +157,7 @@ function fewestSplits(
   return cheapest;
 }
 
-/** Every number of splits for all tiles alike. */
+/** Split-K: every number of splits, the same for all tiles. */
 function* evenCuts(product: Product, policy: TilePolicy, asked: CutRequest): Generator<Cut> {
   const steps = product.steps(policy);
   const tiles = productWorkgroups({ ...product, splits: 1 }, policy);
@@ -185,7 +185,7 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutRequest): Gen
       splits,
       row,
     });
-    // Where sums move to registers nothing is collected ahead.
+    // Where sums are flushed to registers these are not double-buffered.
     const counted = splits > 1 && doubleBuffersRegisters(policy) && unrollFactor === undefined &&
       flush?.totals !== "registers";
     const loop = (counted ? COUNTED_DOUBLE_BUFFERED : 1) *
@@ -198,8 +198,8 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutRequest): Gen
 }
 
 /**
- * Stream-K: as many tiles as make whole waves keep their whole depth, and those that are left are split so that they fill
- * waves too, in the same dispatch. With one wave less the depth has fewer splits, each of more steps.
+ * Stream-K: as many tiles as make whole waves are full tiles; the others are split so that they fill waves too, in the same dispatch.
+ * With one wave less of full tiles the depth has fewer and longer splits.
  */
 function* streamedCuts(product: Product, policy: TilePolicy, asked: CutRequest): Generator<Cut> {
   const device = deviceOf(asked);
@@ -258,7 +258,7 @@ function packingCost({ a, b }: Product, policy: TilePolicy): number {
   return (a.packing?.(policy) ?? 0) + (b.packing?.(policy) ?? 0);
 }
 
-/** The candidates whose workspace has room; where none has, those that take least. */
+/** The candidates whose workspace fits; where none does, those that need least. */
 function policiesWithinWorkspace(
   product: Product,
   candidates: readonly TilePolicy[],

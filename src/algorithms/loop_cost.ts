@@ -24,7 +24,7 @@ import {
 } from "./device/model.ts";
 import type { OperandAccess, Product } from "./product.ts";
 
-/** CPUs of fewer cores take tiles one after the other. */
+/** CPUs of fewer cores run tiles one after the other. */
 const FEW_CORES = 16;
 
 /** Whether a device is a CPU of few cores. A GPU of as few multiprocessors is cut as others are. */
@@ -32,10 +32,10 @@ export function isSmallCpu({ software, multiprocessors }: DeviceModel): boolean 
   return software && multiprocessors < FEW_CORES;
 }
 
-/** What a tile costs there beside its steps. */
+/** Cost of a tile there, beside its steps. */
 const SMALL_DEVICE = { fill: 2, store: 0, storeAgain: 0, unitStore: 0 };
 
-/** What a product in halves is cut by where nothing is known: three products, but as many sums to move. */
+/** Share of f16's rate that f32 in halves has where nothing is measured: three products for one, with as many sums to move. */
 const SPLIT_SHARE = 0.6;
 
 /** What products in halves have on tiles that were not measured, over what f16 has there: a little less than those that were. */
@@ -44,7 +44,7 @@ const SPLIT_TILE = 0.8;
 /** What storing a tile of halves takes over storing one of f16, whose results are half as many bytes (an H100). */
 const SPLIT_ENDS = 2;
 
-/** Share of the best rate that the policy's inner loop reaches on these operands. */
+/** Share of the best rate that a policy's mainloop reaches on these operands. */
 function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product): number {
   const { shares } = device;
   const threads = policyThreads(policy);
@@ -62,7 +62,7 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
     const loader = { ...access, vector: access.vector ?? 1 };
     const [places, deep] = loadedTile(loader, extent, policy.depth);
     if (dealsRows(loader, places, deep, threads)) return across;
-    // What is gathered finds a place for each load anyway; units load eight at a time.
+    // Gathered loads compute an address each anyway; matrix units load eight elements at a time.
     const loads = places * deep / (8 * threads);
     if (policy.matrix !== undefined && access.gathered && Number.isInteger(loads)) return across;
     return across * shares[policy.matrix === undefined ? "dealtUnevenly" : "dealtUnevenlyOnUnits"];
@@ -73,10 +73,10 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
   return rate * side(a, policy.rows) * side(b, policy.columns);
 }
 
-/** What each tap beyond three adds to the speed of a row, whose loads serve more products. */
+/** Gain of each tap beyond three in a row of taps, whose loads serve more products. */
 const LONGER_ROW = 0.08;
 
-/** Share that is left where a side of a policy's tile is read along its depth, which lies in so many runs. */
+/** Share of the rate that is left where a side of a tile is read along its depth, which lies in so many runs. */
 export function depthShare(
   { storedAcross, depthRows, depthRuns }: DeviceModel["shares"],
   policy: TilePolicy,
@@ -91,10 +91,10 @@ export function depthShare(
   return share ** (2 * extent / (rows + columns));
 }
 
-/** Share that is left where rows of so many bytes are stored in the order in which they lie, several to a bank of workgroup memory. */
+/** Share that is left where rows of so many bytes are stored in order, with bank conflicts in workgroup memory. */
 const IN_ORDER: Readonly<Record<number, number>> = { 64: 0.93, 32: 0.98 };
 
-/** Share that is left where an operand of matrix units is gathered in short rows. */
+/** Share that is left where an operand of matrix units is gathered in short rows: loads are not coalesced. */
 function gatheredShare(
   { gatheredRows }: DeviceModel["shares"],
   policy: TilePolicy,
@@ -113,16 +113,16 @@ function rowBytes({ depth }: TilePolicy, { unit }: MatrixTile): number {
   return depth * scalarBytes(unitScalar(unit));
 }
 
-/** Results of a thread, where there are second sums of as many in registers, that a driver still keeps there. */
+/** Most results of a thread whose second accumulators a driver still keeps in registers. */
 const FLUSHED_RESULTS = 64;
 
-/** Parts in which a policy sums so many steps of a tile; of a last one that is multiplied in part the whole one counts. */
+/** How a policy flushes the sums of so many steps of a tile. */
 function flushOf(policy: TilePolicy, { matrix, b }: Product, steps: number) {
   const row = tapRingOf(b)?.row?.steps;
   return unitSchedule(policy, matrix?.chain, { steps: Math.ceil(steps), row }).flush;
 }
 
-/** Share of its rate that a policy keeps whose sums of so many steps move from matrix units to registers. */
+/** Share of its rate that a policy keeps where sums of so many steps are flushed from matrix units to registers. */
 function flushedShare(
   { shares }: DeviceModel,
   policy: TilePolicy,

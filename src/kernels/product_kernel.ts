@@ -202,7 +202,7 @@ export interface ProductKernel {
   readonly threads?: ThreadOptions;
 }
 
-/** What the mainloop cuts by where `policy` is asked for: without a tile of results a thread 32 x 32 results, of which it has 1 x 4. */
+/** The policy that the mainloop uses where `policy` is asked for: without a micro-kernel 32 x 32 results, 1 x 4 of them a thread. */
 export function variantPolicy(policy: TilePolicy, variant?: KernelVariant): TilePolicy {
   return fullVariant(variant).microKernel
     ? policy
@@ -228,7 +228,7 @@ type LoaderSides =
 /**
  * Bytes of workgroup memory of the mainloop with these loaders.
  *
- * @param moved Whether sums of matrix units move on every few steps, in a loop that does not go by rounds, which may take less.
+ * @param moved Whether sums of matrix units are flushed in a loop that is not unrolled, which may take less.
  */
 export function productBytes(
   policy: TilePolicy,
@@ -246,10 +246,10 @@ export function productBytes(
     tileBytes(policy.columns, policy.depth, b, doubleBuffer);
 }
 
-/** Share of the products that must be for nothing for the last step to be a text of its own; else the loop is better alone. */
+/** Share of products with padding from which on the last step is peeled. */
 const WORTH_PEELING = 0.03;
 
-/** Products of the last step, where it is a text of its own; the text must know the depth. */
+/** Depth of the last step, where it is peeled; the text must know the depth. */
 function peeledDepth(
   { depth, splits, uneven }: Pick<ProductShape, "depth" | "splits" | "uneven">,
   policy: TilePolicy,
@@ -268,7 +268,7 @@ function peeledDepth(
   return skipped >= WORTH_PEELING * steps * policy.depth ? last : undefined;
 }
 
-/** Steps of a loop with its whole depth, sizes in its text; of a last one that is a text of its own the part that is multiplied. */
+/** Steps of a full tile whose text knows its sizes; of a peeled last step only what is multiplied. */
 export function multipliedSteps(
   depth: number,
   policy: TilePolicy,
@@ -279,7 +279,7 @@ export function multipliedSteps(
   return last === undefined ? steps : steps - 1 + last / policy.depth;
 }
 
-/** Multiplications of the loop, those with padding included. */
+/** Multiplications of the loop, padding included. */
 export function productMultiplications(
   shape: ProductShape,
   policy: TilePolicy,

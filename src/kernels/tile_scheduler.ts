@@ -4,25 +4,25 @@ import type { UnitChain } from "./matrix_units.ts";
 import type { ModuleBuilder } from "./module.ts";
 import type { TilePolicy } from "./policy.ts";
 
-/** A batched product C = A·B cut by a policy: what the mainloop iterates over. */
+/** A batched product C = A·B as the mainloop iterates over it. */
 export interface ProductShape {
   readonly rows: number;
   readonly columns: number;
-  /** Products that a result sums, all splits together; operands are zero from there to the end of a step. */
+  /** K: products of a result, over all splits. Operands are zero from there to the end of the last k-tile. */
   readonly depth: number;
   /** Independent products: the groups of a convolution. */
   readonly batches: number;
-  /** Workgroups that share the depth of one tile (split-K): of those of `split` where it is there, else of all. */
+  /** Split-K: workgroups that share the depth of a tile; only tiles of `split` where it is given. */
   readonly splits: number;
-  /** Stream-K: the last tiles, whose depth is split; those before them run with their whole depth. */
+  /** Stream-K: the last tiles, whose depth is split. Those before them are full tiles, with their whole depth. */
   readonly split?: TileRange;
-  /** Where some rows are less deep than `depth`: of which all tiles are where absent. */
+  /** Rows whose depth differs; all have `depth` where absent. */
   readonly uneven?: UnevenRows;
   /** A statement that returns where there is nothing to do for workgroup `id`. */
   readonly skip?: string;
 }
 
-/** Rows whose depth is their class's: a row tile is of one class. */
+/** Rows whose depth is their class's. A row tile belongs to one class. */
 export interface UnevenRows {
   /** Mean steps of a tile over the most. */
   readonly share: number;
@@ -34,18 +34,17 @@ export interface UnevenRows {
   readonly classes: number;
 }
 
-/** Tiles one after the other: down the rows, then along the columns, then to the next batch. */
+/** Consecutive tiles: down the rows, then along the columns, then the next batch. */
 export interface TileRange {
   readonly first: number;
   readonly count: number;
 }
 
 /**
- * Declares `row_tile`, `column_tile` and the batch of a tile: down the rows, or down a band of them, then along the columns.
- * Of uneven rows those of a class are one after the other, the deepest class first: what is left for last is short.
+ * Declares `row_tile`, `column_tile` and the batch of a tile: down the rows, or down a band of them (swizzle), then along the columns.
+ * Uneven rows come class by class, the deepest first, so that the last workgroups are short.
  *
- * @param classes Classes of uneven rows; 1 where all are alike.
- * @param raster Rows of tiles of a band; 0 for all.
+ * @param tiles Their counts; `classes` of uneven rows, 1 where all are alike; `raster`, the rows of a band, 0 for all.
  */
 export function tilePlaceText(
   module: ModuleBuilder,
@@ -93,7 +92,7 @@ export function tilePlaceText(
   ];
 }
 
-/** Declares `band_row` and `column_tile` of a tile: bands of so many rows one after the other, each down, then along. */
+/** Declares `band_row` and `column_tile` of a tile: bands of `raster` rows, each down, then along. */
 function bandText(tile: string, rows: string, columns: string, raster: number): string[] {
   return [
     `  let band = ${tile} / (${raster}u * ${columns});`,
@@ -135,12 +134,12 @@ export function workgroupText(
   ].join("\n");
 }
 
-/** Whether a loop of split depth counts its steps, of which a split has so many or one more. */
+/** Whether a split's loop counts its steps: all splits have as many, or one more. */
 function countsSteps({ splits, split }: ProductShape, { matrix }: TilePolicy): boolean {
   return matrix !== undefined && splits > 1 && split === undefined;
 }
 
-/** How a workgroup's steps are counted, by what {@linkcode workgroupText} declares; undefined where they are not. */
+/** The counted form of a split's loop, over what {@linkcode workgroupText} declares; undefined for other loops. */
 export function countedSteps(
   { mode }: ModuleBuilder,
   shape: ProductShape,
@@ -152,17 +151,17 @@ export function countedSteps(
   return { form: "counted", steps: "split_steps", longer: alike ? undefined : "longer" };
 }
 
-/** Steps of a round, as a compiler writes them out in turn: even, so that which of two tiles a step fills stands in the text. */
+/** Unroll factors. They are even, so that the compiler knows which of two tiles a step fills. */
 const ROUNDS = [8, 6, 4] as const;
-/** How much longer splits of longer rounds may be than those of shorter ones, or than those that count single steps. */
+/** How much longer a split may get so that its steps fill rounds. */
 const LONGER_BY = 1.03;
 
 /**
- * Steps of a round, where each workgroup on matrix units has whole rounds of a depth that it may share with others: one loop over rounds
- * then serves splits that differ by one, whole tiles beside split ones, and parts of sums. Undefined where rounds do not come out even.
+ * The factor by which workgroups on matrix units unroll their loop, so that each has whole rounds. One loop then serves splits of
+ * different length, full tiles beside split ones, and sums that are flushed. Undefined where the depth makes no whole rounds.
  *
- * @param needed Whether any other loop takes more than splits of unequal length: where there are whole tiles too, or sums move on.
- * @param most Steps of a round at most.
+ * @param needed Whether a loop of single steps costs more than longer splits: beside full tiles, or where sums are flushed.
+ * @param most Largest factor.
  */
 export function unrollFactorOf(
   steps: number,
@@ -178,19 +177,19 @@ export function unrollFactorOf(
   return whole.find((count) => longest(count) <= LONGER_BY * least);
 }
 
-/** So many steps and as few more as make whole rounds, of `most` steps at most; the steps alone where none are so short. */
+/** The steps padded to whole rounds of at most `most` steps; unpadded where no round is so short. */
 export function fullRounds(steps: number, most: number): number {
   const full = ROUNDS.filter((count) => count <= most)
     .map((count) => Math.ceil(steps / count) * count);
   return full.find((all) => all <= LONGER_BY * steps) ?? full.at(-1) ?? steps;
 }
 
-/** Steps of the longest split, of a depth in rounds of so many steps. */
+/** Steps of the longest split of a depth that is unrolled by a factor. */
 export function stepsPerSplit(steps: number, splits: number, unrollFactor = 1): number {
   return unrollFactor * Math.ceil(steps / unrollFactor / splits);
 }
 
-/** WGSL of the steps of a tile, of all splits together. */
+/** WGSL of a tile's steps, over all splits. */
 function allSteps(
   module: ModuleBuilder,
   { depth, uneven }: ProductShape,
@@ -200,9 +199,9 @@ function allSteps(
 }
 
 /**
- * Declares `first_step` and `end_step` of a split. On matrix units the compiler makes more of a loop that counts to a number it
- * knows: 0.94 to 1.16 times as fast, 1.05 on the geomean of eight gradients of filters (f16 on an H200). In f32 it makes less of
- * it (0.95), so there all splits but the last ones have as many steps; so have split tiles beside whole ones.
+ * Declares `first_step` and `end_step` of a split. On matrix units loops with a known trip count are faster: 0.94 to 1.16 times, 1.05
+ * on the geomean of eight gradients of filters (f16 on an H200). In f32 they are slower (0.95), so there all splits but the last ones
+ * have as many steps; the same holds for split tiles beside full ones.
  */
 function splitStepsText(
   module: ModuleBuilder,
@@ -252,8 +251,8 @@ function splitStepsText(
 }
 
 /**
- * Declares `split` of workgroup `id`, its tile by that name, and whether it is a `whole` one: all of these come first, since they take
- * longest.
+ * Declares `split` of workgroup `id`, its tile by that name, and whether it is a full tile (`whole`). Full tiles take longest and come
+ * first.
  */
 export function splitTileText(
   module: ModuleBuilder,
@@ -269,7 +268,7 @@ export function splitTileText(
   ];
 }
 
-/** How workgroups on matrix units go over their steps. */
+/** How workgroups on matrix units loop over their steps. */
 export interface UnitSchedule {
   /** Steps of the longest one. */
   readonly longest: number;
@@ -279,10 +278,10 @@ export interface UnitSchedule {
   readonly flush: UnitFlush | undefined;
 }
 
-/** What of a policy decides how its steps are gone over. */
+/** What of a policy decides that. */
 type UnitPolicy = Pick<TilePolicy, "depth" | "matrix">;
 
-/** Most steps of a part. */
+/** Most steps between two flushes. */
 function mostPartSteps({ depth }: UnitPolicy, { length }: UnitChain): number {
   return Math.max(1, Math.floor(length / depth));
 }
@@ -303,7 +302,7 @@ function unitFlush(
   return { interval: whole ? flushInterval(steps, most, unrollFactor) : most, totals };
 }
 
-/** Steps of a part, `most` at most: parts of about equal length, of whole rounds. */
+/** Steps between two flushes, `most` at most: about equally many each time, in whole rounds. */
 function flushInterval(steps: number, most: number, unrollFactor = 1): number {
   const [all, each] = [Math.ceil(steps / unrollFactor), Math.floor(most / unrollFactor)];
   return unrollFactor * Math.ceil(all / Math.ceil(all / each));
@@ -320,7 +319,7 @@ export interface TileSteps {
   readonly row?: number | undefined;
 }
 
-/** Whether the parts in which a policy sums may be of so many steps. */
+/** Whether a policy may flush its sums every so many steps. */
 export function fitsPart(policy: UnitPolicy, chain: UnitChain | undefined, steps: number): boolean {
   return chain === undefined || steps <= mostPartSteps(policy, chain);
 }
@@ -342,10 +341,10 @@ export function unitSchedule(
     const shared = splits === 1
       ? single
       : schedule(unrollFactorOf(steps, splits, policy, streamed));
-    // Rounds are not to make parts of what needs none.
+    // Unrolling must not add a flush where none is needed.
     return shared.flush === undefined ? shared : single;
   }
-  // Sums that move to registers leave none for the matrices of a step ahead.
+  // Sums that are flushed to registers leave none for fragments of the next step.
   return schedule(
     flush.totals === "result"
       ? unrollFactorOf(steps, splits, policy, true, mostPartSteps(policy, chain!))
@@ -354,8 +353,8 @@ export function unitSchedule(
 }
 
 /**
- * Steps of a product whose operands may be padded with zeros: where its sums are stored on their way whole rounds, of a loop over
- * anything else compilers make a sixth of its speed.
+ * Steps of a product whose operands may be padded with zeros. Where sums are flushed to the result they fill whole rounds: with any
+ * other loop the kernel has a sixth of its speed.
  */
 export function paddedSteps(
   policy: UnitPolicy,

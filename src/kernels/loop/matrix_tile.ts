@@ -15,10 +15,10 @@ import type { FullKernelVariant } from "../variant.ts";
 import { type MatrixUnit, unitDepth, unitScalar } from "../matrix_units.ts";
 import type { MatrixTile, TilePolicy } from "../policy.ts";
 
-/** Between rows of a tile, against bank conflicts: what a matrix unit's loads take at once. */
+/** Padding of a row of a tile, against bank conflicts: as much as a matrix load reads at once. */
 const SKEW_BYTES = 16;
 
-/** One operand's tile in workgroup memory as matrices are loaded from it: rows along the side that the loader stores. */
+/** One operand's tile in workgroup memory, from which matrices are loaded: its rows lie along the side that the loader stores. */
 export interface MatrixOperandTile extends FilledTile {
   /** WGSL of its matrices. */
   readonly type: string;
@@ -32,7 +32,7 @@ export interface MatrixOperandTile extends FilledTile {
   load(index: number, step: number): string;
 }
 
-/** What of a loader decides how its tile lies. */
+/** What of an operand's access decides how its tile lies. */
 export type MatrixLoader = Pick<TileAccess, "along" | "vectorAlong" | "vector" | "sharedTaps">;
 
 /** How a tile lies: rows of vectors, those between rows included. */
@@ -229,7 +229,7 @@ export function subgroupGrid({ rows, columns, matrix }: MatrixTilePolicy): [numb
   return [rows / (matrices[0] * unit.m), columns / (matrices[1] * unit.n)];
 }
 
-/** Whether a policy's steps are of one matrix's depth, whose matrices can be collected while those of the step before are multiplied. */
+/** Whether a policy's steps are one matrix deep, so that the next fragments are loaded to registers while these are multiplied. */
 export function doubleBuffersRegisters(
   { depth, matrix }: Pick<TilePolicy, "depth" | "matrix">,
 ): boolean {
@@ -237,14 +237,13 @@ export function doubleBuffersRegisters(
 }
 
 /**
- * Lays out workgroup memory. Sums pass through what the tiles take, where those are vectors of as many bytes and nothing of
- * them is needed meanwhile: two workgroups that take 24 KiB each run side by side on a multiprocessor of an H200, larger
- * ones do not.
+ * Lays out workgroup memory. Sums reuse the tiles' memory, where tiles are vectors of the same size and are no longer needed: two
+ * workgroups of 24 KiB each run side by side on a multiprocessor of an H200, larger ones do not.
  *
- * Steps of one matrix's depth, whose matrices are many to their barriers, collect the next ones ahead, in twice the tiles; not
- * where sums move on every few steps but by rounds, since registers then hold neither (28.9 ms for 0.9 at 4096³ on an H200).
+ * Steps of one matrix's depth have few products a barrier. They load the next fragments ahead, from a second tile; not where sums are
+ * flushed in a loop that is not unrolled, since registers hold not both (28.9 ms for 0.9 at 4096³ on an H200).
  *
- * @param moved Whether sums move on every few steps, in a loop that does not go by rounds.
+ * @param moved Whether sums are flushed in a loop that is not unrolled.
  */
 export function matrixMemory(
   policy: MatrixTilePolicy,
