@@ -1,5 +1,5 @@
 /**
- * How good `auto` chooses on a GPU that nobody measured, before and after it has timed its best candidates:
+ * How good `auto` chooses on a GPU of which nothing but its size is measured, before and after it has timed its best candidates:
  *   deno run -A bench/planner_unmeasured.ts --out FOLDER [--workers 8] [--seconds 280] [--suite networks,more_networks]
  *     [--op LIST] [--layout nchw] [--layers N] [--backend dawn]
  *   deno run -A bench/planner_unmeasured.ts --summary FOLDER
@@ -15,34 +15,38 @@ import { autoRequest, GPU_GOODNESS } from "./measured_case.ts";
 import { rankRivals, requestFor } from "../src/algorithms/cost/auto.ts";
 import { planKey, shortlist } from "../src/algorithms/cost/shortlist.ts";
 import { H200 } from "../src/algorithms/device/h200.ts";
-import {
-  KNOWN_GPUS,
-  publishedModel,
-  sizedModel,
-  unknownModel,
-} from "../src/algorithms/device/known.ts";
+import { sizedModel, unknownModel } from "../src/algorithms/device/known.ts";
 import type { DeviceModel } from "../src/algorithms/device/model.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
 import { tryPlanConv } from "../src/algorithms/planner.ts";
 import { isRefusal } from "../src/algorithms/refusal.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
+import { measureSize } from "../src/bench/calibrate/calibrate.ts";
 import { readSuite } from "../src/bench/suite_files.ts";
 import { oneOf, parseShard, someOf, wholeNumber } from "../src/cli/values.ts";
 import { type GpuDevice, openDevice } from "../src/gpu/device.ts";
 import { compileKernels } from "../src/gpu/prepare.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";
-import { TILE_POLICIES } from "../src/kernels/policy.ts";
 import { OPERATIONS } from "../src/problem/conv_problem.ts";
 import { printDescriptor } from "../src/problem/descriptor.ts";
 import { gpuPlanning } from "../src/run/executor.ts";
-import { fastestOf, timePlans, timeWithin } from "../src/run/time_plans.ts";
+import {
+  fastestOf,
+  planRoom,
+  type PlanTime,
+  type TimedPlan,
+  timePlans,
+  timeWithin,
+} from "../src/run/time_plans.ts";
+import { type Timed, timeRivals } from "../src/run/timing.ts";
 import { LAYOUTS } from "../src/tensor/layout.ts";
 import { RandomWords } from "../src/tensor/random.ts";
 
+const SIZE_PROTOCOL = { samples: 3, fillMs: 1, warmUpMs: { first: 100, next: 2, most: 150 } };
 const PROTOCOL = { samples: 5, fillMs: 2, warmUpMs: { first: 30, next: 5, most: 40 } };
 /** What `conv` may spend. */
 const BUDGET_MS = 1000;
-/** Rivals of each model that are timed at most, and candidates that are chosen from. */
+/** Rivals that are timed at most, and candidates that are chosen from. */
 const RIVALS = 6;
 const CANDIDATES = 6;
 
@@ -117,9 +121,12 @@ async function work(folder: string, part: string, until: number): Promise<void> 
   Deno.writeTextFileSync(join(folder, "device.json"), JSON.stringify({ adapter, limits }));
   const cases = drawn().filter((_, place) => place % shard.count === shard.index - 1);
   using lock = Deno.openSync(join(folder, "lock"), { create: true, write: true });
+  await lock.lock(true);
+  const models = { unknown, sized: await sizedModelOf(gpu, unknown) };
+  await lock.unlock();
   for (const request of cases) {
     if (Date.now() > until) break;
-    const line = await measure(gpu, { ...request, ...gpuPlanning(gpu, {}) }, unknown, lock);
+    const line = await measure(gpu, { ...request, ...gpuPlanning(gpu, {}) }, models, lock);
     Deno.writeTextFileSync(join(folder, `part${shard.index}.jsonl`), `${JSON.stringify(line)}\n`, {
       append: true,
     });
@@ -146,17 +153,28 @@ function drawn(): PlanRequest[] {
   );
 }
 
-/** The middle one of NVIDIA's known GPUs by multiprocessors. */
-function middleModel(): DeviceModel {
-  const like = KNOWN_GPUS.filter(({ vendor }) => vendor === "nvidia")
-    .toSorted((a, b) => a.multiprocessors - b.multiprocessors);
-  return publishedModel(like[Math.floor(like.length / 2)]!);
+/** The model of a GPU of unknown name, by its measured size. */
+async function sizedModelOf(gpu: GpuDevice, unknown: DeviceModel): Promise<DeviceModel> {
+  const start = performance.now();
+  const model = await measureSize(unknown, {
+    limits: gpu.limits,
+    time: (plans) => timePlans(gpu, plans, SIZE_PROTOCOL),
+  });
+  const { multiprocessors, rates, times } = model;
+  const figures = [rates.gathered, rates.stream, times.dispatch].map((one) => one.toPrecision(3));
+  console.log(
+    `size: ${multiprocessors} multiprocessors, gathered ${figures[0]} TFLOP/s, stream ${
+      figures[1]
+    } ` +
+      `TB/s, dispatch ${figures[2]} us, in ${Math.round(performance.now() - start)} ms`,
+  );
+  return model;
 }
 
 async function measure(
   gpu: GpuDevice,
   asked: PlanRequest,
-  unknown: DeviceModel,
+  { unknown, sized }: { readonly unknown: DeviceModel; readonly sized: DeviceModel },
   lock: Deno.FsFile,
 ): Promise<Line> {
   const { problem, dtype, layout } = asked;
@@ -168,29 +186,23 @@ async function measure(
     if (!plans.has(key)) plans.set(key, list.push(plan) - 1);
     ways[name] = plans.get(key)!;
   };
-  const request = { ...asked, device: unknown };
-  const models = { h200: H200, unknown, middle: middleModel() };
+  const models = { h200: H200, unknown, sized };
   for (const [name, device] of Object.entries(models)) {
     const auto = tryPlanConv({ ...asked, device });
     if (isRefusal(auto)) throw new Error(auto.text);
     add(`${name}.auto`, auto);
-    const ranked = rankRivals({ ...asked, device }).filter(({ reason }) => reason === undefined);
-    ranked.slice(0, RIVALS).forEach((rival, place) => {
-      const sizes = name === "h200" || place > 2 ? [1] : [1, 2, 4, 8, 16];
-      for (const size of sizes) {
-        const sized = sizedModel(device, size * device.multiprocessors);
-        const plan = tryPlanConv({ ...requestFor(asked, rival), device: sized });
-        if (!isRefusal(plan)) {
-          add(`${name}.${place}.${size} ${rival.algorithm} ${rival.tile ?? ""}`, plan);
-        }
-      }
+  }
+  rankRivals({ ...asked, device: H200 }).filter(({ reason }) => reason === undefined)
+    .slice(0, RIVALS).forEach((rival, place) => {
+      const plan = tryPlanConv({ ...requestFor(asked, rival), device: H200 });
+      if (!isRefusal(plan)) add(`h200.${place} ${rival.algorithm} ${rival.tile ?? ""}`, plan);
     });
+  for (const size of [0.5, 2, 4, 8]) {
+    const device = sizedModel(sized, Math.ceil(size * sized.multiprocessors));
+    const plan = tryPlanConv({ ...asked, device });
+    if (!isRefusal(plan)) add(`sized.${size}`, plan);
   }
-  for (const { name } of TILE_POLICIES) {
-    const plan = tryPlanConv({ ...request, algorithm: "implicit-gemm", policy: name });
-    if (!isRefusal(plan)) add(`policy.${name}`, plan);
-  }
-  const entrants = shortlist(request, CANDIDATES);
+  const entrants = shortlist({ ...asked, device: sized }, CANDIDATES);
   entrants.forEach(({ plan }, place) => add(`candidate.${place}`, plan));
   const compileMs: number[] = [];
   for (const plan of list) {
@@ -200,10 +212,9 @@ async function measure(
   }
   await lock.lock(true);
   try {
-    const timed = list.map((plan) => ({ plan, dtype }));
-    const times = await timePlans(gpu, timed, PROTOCOL);
+    const times = await timeAll(gpu, list.map((plan) => ({ plan, dtype })));
     const learned: Record<number, { way?: number; tookMs: number }> = {};
-    for (const count of [3, 5]) {
+    for (const count of [3]) {
       const some = entrants.slice(0, count);
       const start = performance.now();
       const found = fastestOf(
@@ -232,6 +243,16 @@ async function measure(
   }
 }
 
+/** What plans of one problem take, in turn, on the same tensors. */
+async function timeAll(gpu: GpuDevice, plans: readonly TimedPlan[]): Promise<PlanTime[]> {
+  using room = planRoom(gpu, true);
+  const ready: (Timed | string)[] = [];
+  for (const plan of plans) ready.push(await room.prepare(plan));
+  const timed = ready.filter((one) => typeof one !== "string");
+  const taken = (await timeRivals(gpu.info.software, timed, PROTOCOL)).values();
+  return ready.map((one) => typeof one === "string" ? one : taken.next().value!);
+}
+
 /** A plan's {@linkcode planKey} in short. */
 function hashOf(plan: Plan): string {
   return createHash("sha256").update(planKey(plan)).digest("hex").slice(0, 12);
@@ -245,7 +266,13 @@ function summarize(folder: string): void {
     const taken = way === undefined ? Infinity : ms[way]!;
     return typeof taken === "number" ? taken : Infinity;
   };
-  const best = (line: Line) => Math.min(...line.ms.map((_, way) => time(line, way)));
+  // What `auto` weighs where the device's figures are known, as planner_rivals.ts has it; and of all that was timed.
+  const rivals = ({ ways, ...line }: Line) =>
+    Math.min(
+      ...Object.entries(ways).filter(([name]) => name.startsWith("h200."))
+        .map(([, way]) => time({ ways, ...line }, way)),
+    );
+  const all = (line: Line) => Math.min(...line.ms.map((_, way) => time(line, way)));
   const tell = (title: string, ratio: (line: Line) => number) => {
     const ratios = lines.map(ratio);
     const good = ratios.filter((one) => one <= GPU_GOODNESS.good).length;
@@ -257,20 +284,29 @@ function summarize(folder: string): void {
         }`,
     );
   };
-  const of = (way: string) => (line: Line) => time(line, line.ways[way]) / best(line);
-  tell("unknown GPU, first choice", of("unknown.auto"));
-  for (const count of [3, 5]) {
+  for (
+    const [against, best] of [["the best rival", rivals], ["all that was timed", all]] as const
+  ) {
+    console.log(`against ${against}:`);
+    const of = (way: string) => (line: Line) => time(line, line.ways[way]) / best(line);
+    tell("  (c) H200's own figures", of("h200.auto"));
+    tell("  unknown GPU, unmeasured", of("unknown.auto"));
+    tell("  (a) unknown GPU of a measured size, first choice", of("sized.auto"));
     tell(
-      `unknown GPU, after timing ${count}`,
-      (line) => time(line, line.learned[count]!.way ?? line.ways["unknown.auto"]) / best(line),
+      "  (b) the same after timing three",
+      (line) => time(line, line.learned[3]!.way ?? line.ways["sized.auto"]) / best(line),
     );
-    tell(`unknown GPU, best of ${count}`, (line) =>
-      Math.min(
-        ...Array.from({ length: count }, (_, place) => time(line, line.ways[`candidate.${place}`])),
-      ) / best(line));
+    for (const count of [2, 3, 4, 5]) {
+      tell(
+        `  the best of ${count} candidates`,
+        (line) =>
+          Math.min(
+            ...Array.from({ length: count }, (_, place) =>
+              time(line, line.ways[`candidate.${place}`])),
+          ) / best(line),
+      );
+    }
   }
-  tell("middle GPU, first choice", of("middle.auto"));
-  tell("H200's own figures", of("h200.auto"));
   const took = lines.map(({ learned }) => learned[3]!.tookMs).toSorted((a, b) => a - b);
   const compiled = lines.map(({ ways, compileMs }) =>
     [0, 1, 2].reduce((sum, place) => sum + (compileMs[ways[`candidate.${place}`] ?? -1] ?? 0), 0)

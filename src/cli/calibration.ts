@@ -12,9 +12,15 @@ import { cachePath } from "./kept_files.ts";
 import { oneSentence } from "./failure.ts";
 import { isQuiet, reporter } from "./output.ts";
 
+/** How much of a device was measured: all, or what its rates scale by. */
+type Extent = "all" | "size";
+
 /** Where a device's calibration is kept; undefined where there is no cache directory. */
-export function calibrationPath(device: CalibratedDevice): string | undefined {
-  return cachePath("devices", `${fileName(device)}.json`);
+export function calibrationPath(
+  device: CalibratedDevice,
+  extent: Extent = "all",
+): string | undefined {
+  return cachePath("devices", `${fileName(device)}${extent === "size" ? ".size" : ""}.json`);
 }
 
 /** A device as the name of a file: what people know it by, and a hash of all that tells it from others. */
@@ -25,8 +31,11 @@ function fileName({ backend, adapter, driver }: CalibratedDevice): string {
 }
 
 /** The calibration that is kept of a device, if any; one that cannot be used costs a note. */
-export function keptCalibration(device: CalibratedDevice): Calibration | undefined {
-  const path = calibrationPath(device);
+export function keptCalibration(
+  device: CalibratedDevice,
+  extent: Extent = "all",
+): Calibration | undefined {
+  const path = calibrationPath(device, extent);
   if (path === undefined) return undefined;
   try {
     return parseCalibration(readText(path), path, device);
@@ -34,7 +43,9 @@ export function keptCalibration(device: CalibratedDevice): Calibration | undefin
     const absent = [Deno.errors.NotFound, Deno.errors.NotADirectory];
     if (!absent.some((kind) => error instanceof kind)) {
       reporter("stderr").message(
-        `ignoring the calibration: ${oneSentence(error)}; run wgconv calibrate again`,
+        `ignoring the calibration: ${oneSentence(error)}${
+          extent === "size" ? "" : "; run wgconv calibrate again"
+        }`,
       );
     }
     return undefined;

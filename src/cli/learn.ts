@@ -32,13 +32,16 @@ const learnedOn = new WeakMap<Executor, TuningTable>();
 
 /** Milliseconds that learning may take. */
 export function budgetMs(
-  { software, model, device }: Pick<Executor, "software" | "model" | "device">,
+  { software, model, isRough = false, device }: Pick<
+    Executor,
+    "software" | "model" | "isRough" | "device"
+  >,
   planning: Partial<Planning>,
   choice: TuningChoice,
 ): number {
   const { tuneBudget } = choice;
   if (tuneBudget !== undefined) return 1000 * tuneBudget;
-  const given = model !== undefined || planning.device !== undefined;
+  const given = model !== undefined && !isRough || planning.device !== undefined;
   const known = software || given || isMeasured(device.adapter) ||
     saidTuning(choice) === "none";
   return known ? 0 : 1000 * DEFAULT_SECONDS;

@@ -108,6 +108,8 @@ export interface Executor extends Disposable {
   readonly device: DeviceDescription;
   /** What was measured of it, which plans go by where planning says nothing else. */
   readonly model?: DeviceModel | undefined;
+  /** Whether no more of it was measured than its size. */
+  readonly isRough?: boolean;
   /** A CPU has no clocks to raise, and less memory. */
   readonly software: boolean;
   /** Whether times are its own clock's, and of cores of its own: what the host computes meanwhile changes none. */
@@ -152,8 +154,9 @@ export function gpuPlanning(
  * A GPU, which runs plans. It ends with its executor.
  *
  * @param model What was measured of it; what is known of it by its name where absent.
+ * @param isRough Whether that is its size alone.
  */
-export function gpuExecutor(gpu: GpuDevice, model?: DeviceModel): Executor {
+export function gpuExecutor(gpu: GpuDevice, model?: DeviceModel, isRough = false): Executor {
   const { info, limits } = gpu;
   const full = (planning: Partial<Planning>) => gpuPlanning(gpu, planning, model);
   return {
@@ -164,6 +167,7 @@ export function gpuExecutor(gpu: GpuDevice, model?: DeviceModel): Executor {
       limits: { ...limits },
     },
     model,
+    isRough,
     software: info.software,
     undisturbed: gpu.timestamps && !info.software,
     isReference: false,

@@ -23,7 +23,7 @@ const TOGETHER_BYTES = 1 << 30;
 const MOST_TOGETHER = 8;
 
 /** Where plans are made ready on random data, which they share; its buffers go with it. */
-interface PlanRoom extends Disposable {
+export interface PlanRoom extends Disposable {
   /**
    * A plan that is ready to run; a sentence where the device cannot run it.
    *
@@ -39,7 +39,7 @@ interface PlanRoom extends Disposable {
  *
  * @param shared Whether all plans are of one problem, and share its tensors.
  */
-function planRoom(gpu: GpuDevice, shared = false): PlanRoom {
+export function planRoom(gpu: GpuDevice, shared = false): PlanRoom {
   const made = new Map<TimedPlan["dtype"], GPUBuffer>();
   let given: Partial<Record<BufferRole, GPUBuffer>> = {};
   let resources = new DisposableStack();

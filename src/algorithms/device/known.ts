@@ -214,7 +214,7 @@ export function isMeasured(adapter: string): boolean {
 }
 
 /**
- * The model of a GPU by its adapter's name: an H200's of it and of an H100; a known GPU's; else the most careful figures of its
+ * The model of a GPU by its adapter's name: an H200's of it and of an H100; a known GPU's; else a middle one's of its
  * vendor's GPUs, and of all where the vendor is unknown, too.
  *
  * @example
@@ -223,7 +223,7 @@ export function isMeasured(adapter: string): boolean {
  * import assert from "node:assert/strict";
  *
  * assert.equal(gpuModel("Apple M3").multiprocessors, 10);
- * assert.equal(gpuModel("Apple M9 Ultra").multiprocessors, 8);
+ * assert.equal(gpuModel("Apple M9 Ultra").multiprocessors, 10);
  * ```
  */
 export function gpuModel(adapter: string): DeviceModel {
@@ -246,9 +246,9 @@ export function unknownModel(adapter: string): DeviceModel {
   const [vendor, named] = vendors.find(([, { pattern }]) => pattern.test(said)) ?? [];
   const like = KNOWN_GPUS.filter((one) => vendor === undefined || one.vendor === vendor);
   const name = named === undefined
-    ? "unknown GPU, by the least of known GPUs' figures"
-    : `unknown ${named.name} GPU, by the least of known ones' figures`;
-  return publishedModel(careful(like), name);
+    ? "unknown GPU, by a middle one's figures"
+    : `unknown ${named.name} GPU, by a middle one's figures`;
+  return publishedModel(typical(like), name);
 }
 
 /** A name as its words: Dawn writes `nvidia-geforce-rtx-4090`. */
@@ -256,12 +256,12 @@ function wordsOf(adapter: string): string {
   return adapter.replaceAll(/[^A-Za-z0-9]+/g, " ").trim();
 }
 
-/** The least of some GPUs, with no more of anything than each of them has. */
-function careful(gpus: readonly KnownGpu[]): KnownGpu {
-  const least = gpus.reduce((a, b) => b.multiprocessors < a.multiprocessors ? b : a);
+/** The middle one of some GPUs by their size, with no more registers and memory than each of them has. */
+function typical(gpus: readonly KnownGpu[]): KnownGpu {
+  const bySize = gpus.toSorted((a, b) => a.multiprocessors - b.multiprocessors);
   const most = (of: (gpu: KnownGpu) => number) => Math.min(...gpus.map(of));
   return {
-    ...least,
+    ...bySize[bySize.length >> 1]!,
     threadResults: most(({ threadResults }) => threadResults),
     registers: most(({ registers }) => registers),
     sharedBytes: most(({ sharedBytes }) => sharedBytes),

@@ -178,11 +178,37 @@ export async function calibrate(name: string, measuring: Measuring): Promise<Cal
   };
 }
 
+/** What all rates scale by. */
+const SIZE = ["times.dispatch", "rates.gathered", "rates.stream"];
+
+/**
+ * The model of a GPU of which the size alone is measured, in a fraction of a second: its multiprocessors, and what it waits, computes
+ * and moves.
+ *
+ * @param known All else.
+ * @throws {UnsupportedError} where one of these cannot be timed.
+ */
+export async function measureSize(
+  known: DeviceModel,
+  measuring: Pick<Measuring, "limits" | "time">,
+): Promise<DeviceModel> {
+  const counted = await countMultiprocessors(measuring);
+  // Without an end a clock is too coarse to tell.
+  const multiprocessors = counted === MOST ? known.multiprocessors : counted;
+  const start = { ...known, name: `${known.name}, of a measured size`, multiprocessors };
+  const probes = calibrationProbes({ limits: measuring.limits, model: start, figures: SIZE });
+  const { cases, notes } = await measureProbes(probes, start, measuring);
+  for (const { by } of TOGETHER) {
+    if (measuredBy(cases, by).length === 0) throw unusable(`no measurement of ${by[0]}`, notes);
+  }
+  return scaledBy(start, cases);
+}
+
 /** Times what of the probes can be planned; those that did not settle a second time. */
 async function measureProbes(
   probes: readonly Probe[],
   start: DeviceModel,
-  { time }: Measuring,
+  { time }: Pick<Measuring, "time">,
 ): Promise<{ cases: MeasuredProbe[]; unsettled: number; notes: string[] }> {
   const planned = probes.flatMap((probe) => {
     const { plan } = probe;
@@ -221,30 +247,39 @@ async function measureProbes(
 }
 
 /**
- * The model that explains what probes took: all rates by common factors, then families of them, then single figures, each only
- * as far as what is known of others does not explain it.
+ * What shifts a figure's optimum from where it was no sooner than measurements are further off than `kept`, and no further
+ * than they say (a minimax concave penalty).
  */
-function fitModel(start: DeviceModel, cases: readonly MeasuredProbe[]): DeviceModel {
+function penalty(change: number, count: number): number {
+  const kept = Math.max(KEPT / Math.sqrt(count), SAME);
+  const size = Math.min(Math.abs(change), WHOLLY * kept);
+  return 2 * count * (kept * size - size ** 2 / (2 * WHOLLY));
+}
+
+/** A model with all its rates scaled by common factors, as measurements say. */
+function scaledBy(start: DeviceModel, cases: readonly MeasuredProbe[]): DeviceModel {
   const paths = figurePaths(start);
-  const below = (names: readonly string[]) =>
-    paths.filter((path) => names.some((name) => isBelow(path, name)));
-  // What shifts a figure's optimum from where it was no sooner than measurements are further off than `kept`, and no further
-  // than they say (a minimax concave penalty).
-  const penalty = (change: number, count: number) => {
-    const kept = Math.max(KEPT / Math.sqrt(count), SAME);
-    const size = Math.min(Math.abs(change), WHOLLY * kept);
-    return 2 * count * (kept * size - size ** 2 / (2 * WHOLLY));
-  };
   const scaled = TOGETHER.reduce(
     (model, { figures, by }) =>
       fitFigures(model, measuredBy(cases, by), {
-        groups: [below(figures)],
+        groups: [paths.filter((path) => figures.some((name) => isBelow(path, name)))],
         steps: FAR_STEPS,
         penalty,
       }),
     start,
   );
-  const balanced = withCosts(scaled, start);
+  return withCosts(scaled, start);
+}
+
+/**
+ * The model that explains what probes took: all rates by common factors, then families of them, then single figures, each only
+ * as far as what is known of others does not explain it.
+ */
+function fitModel(start: DeviceModel, cases: readonly MeasuredProbe[]): DeviceModel {
+  const balanced = scaledBy(start, cases);
+  const paths = figurePaths(start);
+  const below = (names: readonly string[]) =>
+    paths.filter((path) => names.some((name) => isBelow(path, name)));
   // What no figure explains of other measurements is not to end in one that they merely run with.
   const speaks = (group: readonly FigurePath[], index: number) =>
     group.some((path) => cases[index]!.figures.some((name) => isBelow(path, name)));

@@ -1,5 +1,10 @@
 import { H200 } from "../../algorithms/device/h200.ts";
-import { type DeviceModel, moveTime, passTime } from "../../algorithms/device/model.ts";
+import {
+  type DeviceModel,
+  holdsResults,
+  moveTime,
+  passTime,
+} from "../../algorithms/device/model.ts";
 import type { AlgorithmName, DeviceLimits, Plan } from "../../algorithms/plan.ts";
 import { tryPlanConv } from "../../algorithms/planner.ts";
 import { isRefusal } from "../../algorithms/refusal.ts";
@@ -9,6 +14,7 @@ import { configured } from "../../algorithms/winrs/plan.ts";
 import type { Kernel } from "../../kernels/kernel.ts";
 import { matrixPolicies } from "../../kernels/matrix_policies.ts";
 import type { MatrixUnits } from "../../kernels/matrix_units.ts";
+import { findPolicy } from "../../kernels/policy.ts";
 import { busyKernel, COPY_THREADS, copyKernel } from "../../kernels/measuring.ts";
 import type { ConvDType, Operation } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
@@ -84,6 +90,8 @@ export interface ProbedDevice {
   readonly matrixUnits?: MatrixUnits | undefined;
   /** What plans follow where nothing is pinned. */
   readonly model: DeviceModel;
+  /** The figures that are to be measured; all where absent. */
+  readonly figures?: readonly string[];
 }
 
 /** What a probe pins. */
@@ -134,8 +142,9 @@ const SQUARE = ["small", "wide", "broad", "large", "huge"];
  * slices, WinRS' kernels, then what runs one thread a result.
  */
 export function calibrationProbes(device: ProbedDevice): Probe[] {
-  const { limits, matrixUnits, model } = device;
+  const { limits, matrixUnits, model, figures: wanted } = device;
   const probes: Probe[] = [];
+  const isWanted = (figures: string) => wanted === undefined || wanted.includes(figures);
   const probeOf = (
     figures: string,
     algorithm: AlgorithmName,
@@ -167,11 +176,13 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
     };
   };
   const add = (...what: Parameters<typeof probeOf>) => {
-    if (!model.software || !UNWEIGHED.includes(what[1])) probes.push(probeOf(...what));
+    if (!isWanted(what[0]) || model.software && UNWEIGHED.includes(what[1])) return;
+    probes.push(probeOf(...what));
   };
   const whole = { splits: 1 };
-  // What a CPU weighs beside `tiny`.
-  const taken = (policy: string) => model.software ? "block" : policy;
+  // What a CPU weighs beside `tiny`, and what spills no registers.
+  const taken = (policy: string) =>
+    model.software ? "block" : holdsResults(model, findPolicy(policy)!) ? policy : "tiny";
 
   probes.push(chained(probeOf("times.dispatch", "direct", "fwd", "nchw", "mb1ic1oc1ih4kh1")));
   const bytes = copiedBytes(model, limits);
@@ -288,6 +299,7 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
     layout: Layout,
     share: (model: DeviceModel) => number,
   ): void {
+    if (!isWanted(figure)) return;
     const pins = { ...whole, policy: "tiny" };
     const probe = probeOf(figure, algorithm, "fwd", layout, "mbic32ih56oc32kh3ph1", pins);
     const transform = probe.plan?.passes.find(({ kernel }) => kernel.name.startsWith(algorithm));
