@@ -23,6 +23,7 @@ import { isRefusal } from "../src/algorithms/refusal.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { measureSize } from "../src/bench/calibrate/calibrate.ts";
 import { readSuite } from "../src/bench/suite_files.ts";
+import { SIZE_PROTOCOL } from "../src/cli/learn.ts";
 import { oneOf, parseShard, someOf, wholeNumber } from "../src/cli/values.ts";
 import { type GpuDevice, openDevice } from "../src/gpu/device.ts";
 import { compileKernels } from "../src/gpu/prepare.ts";
@@ -42,7 +43,6 @@ import { type Timed, timeRivals } from "../src/run/timing.ts";
 import { LAYOUTS } from "../src/tensor/layout.ts";
 import { RandomWords } from "../src/tensor/random.ts";
 
-const SIZE_PROTOCOL = { samples: 3, fillMs: 1, warmUpMs: { first: 100, next: 2, most: 150 } };
 const PROTOCOL = { samples: 5, fillMs: 2, warmUpMs: { first: 30, next: 5, most: 40 } };
 /** What `conv` may spend. */
 const BUDGET_MS = 1000;

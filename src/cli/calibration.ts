@@ -8,7 +8,7 @@ import {
 import { gpuModel, isMeasured } from "../algorithms/device/known.ts";
 import { deviceText } from "../algorithms/device/model.ts";
 import { readText } from "../read_text.ts";
-import { cachePath } from "./kept_files.ts";
+import { cachePath, statOf } from "./kept_files.ts";
 import { oneSentence } from "./failure.ts";
 import { isQuiet, reporter } from "./output.ts";
 
@@ -71,6 +71,22 @@ export function noteUncalibrated(device: CalibratedDevice & { readonly software:
  */
 export function isNews({ adapter }: Pick<CalibratedDevice, "adapter">, said: string | undefined) {
   return !isMeasured(adapter) && (said === undefined || markOnce(said));
+}
+
+function unsizedPath(device: CalibratedDevice): string | undefined {
+  return cachePath("devices", `${fileName(device)}.unsized`);
+}
+
+/** Whether it is known that a device's size cannot be measured. */
+export function isUnsized(device: CalibratedDevice): boolean {
+  const path = unsizedPath(device);
+  return path !== undefined && statOf(path) !== undefined;
+}
+
+/** Notes that a device's size cannot be measured. Whether that is news, as far as it can be noted. */
+export function markUnsized(device: CalibratedDevice): boolean {
+  const path = unsizedPath(device);
+  return path === undefined || markOnce(path);
 }
 
 function markOnce(path: string): boolean {

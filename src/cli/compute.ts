@@ -90,7 +90,7 @@ export async function withExecutor<T>(
     own.use(
       await during(
         "device",
-        () => openGpuExecutor({ backend, adapter: wanted }, featuresOf(subject), planning),
+        () => openGpuExecutor({ backend, adapter: wanted }, featuresOf(subject), planning, options),
       ),
     );
   let executor = onCpu ? cpuExecutor(tell("computing")) : computation.executor ?? await openOwn();

@@ -132,7 +132,7 @@ export async function convManifest(path: string, options: ConvOptions): Promise<
   const features = dtype === "f16" ? ["shader-f16"] : [];
   using executor = device === "cpu"
     ? cpuExecutor()
-    : await openGpuExecutor({ backend, adapter }, features, planning);
+    : await openGpuExecutor({ backend, adapter }, features, planning, options);
   const tuned = options.algorithm === "auto" && device === "gpu" ? readTuning(options) : undefined;
   const cases: ReadCase[] = [];
   const refusals: Refusal[] = [];

@@ -236,7 +236,7 @@ async function openShared(options: ConvOptions): Promise<Shared> {
   const planning = { ...planningOptions(options), algorithm };
   if (device === "cpu") return { executor: undefined, planning, [Symbol.dispose]: () => {} };
   const features = elementFeatures({ dtype, ...(outDtype === undefined ? {} : { outDtype }) });
-  const executor = await openGpuExecutor(options, features, planning);
+  const executor = await openGpuExecutor(options, features, planning, options);
   const tuned = algorithm === "auto" ? readTuning(options) : undefined;
   const tuning = tuningOf(tuned, executor.device);
   return {

@@ -1,16 +1,21 @@
 import { rivalName } from "../algorithms/cost/auto.ts";
+import { gpuModel, isMeasured } from "../algorithms/device/known.ts";
+import type { DeviceModel } from "../algorithms/device/model.ts";
 import type { Entrant } from "../algorithms/cost/shortlist.ts";
-import { isMeasured } from "../algorithms/device/known.ts";
 import { isRefusal } from "../algorithms/refusal.ts";
 import type { TuningTable } from "../algorithms/request.ts";
+import { measureSize, type Measuring } from "../bench/calibrate/calibrate.ts";
+import { printCalibration } from "../bench/calibrate/calibration_file.ts";
 import { mergeTuning, printTuning, readTuningText, tuningRecord } from "../bench/tuning_file.ts";
 import { defined } from "../defined.ts";
-import { InputSyntaxError } from "../errors.ts";
+import { InputSyntaxError, UnsupportedError } from "../errors.ts";
+import type { GpuDevice } from "../gpu/gpu_device.ts";
 import type { TimeRecord, TuningRecord } from "../report/record.ts";
 import { caseRecord } from "../run/case_record.ts";
 import type { Executor } from "../run/executor.ts";
 import type { Planning, Subject } from "../run/subject.ts";
 import { fastestOf } from "../run/time_plans.ts";
+import { calibrationPath, isUnsized, markUnsized } from "./calibration.ts";
 import { oneSentence } from "./failure.ts";
 import { mergeFile } from "./kept_files.ts";
 import { reporter } from "./output.ts";
@@ -45,6 +50,64 @@ export function budgetMs(
   const known = software || given || isMeasured(device.adapter) ||
     saidTuning(choice) === "none";
   return known ? 0 : 1000 * DEFAULT_SECONDS;
+}
+
+/** How a size is measured, by brief samples: a factor of two changes few choices. */
+export const SIZE_PROTOCOL = {
+  samples: 3,
+  fillMs: 1,
+  warmUpMs: { first: 100, next: 2, most: 150 },
+};
+
+/**
+ * The model of a GPU nobody measured, by its size, which is measured now and kept; a line on stderr says so. Undefined where it cannot
+ * be measured within the budget, as is said once, or need not be.
+ *
+ * @param timed Times plans by {@linkcode SIZE_PROTOCOL}.
+ * @throws {DeviceError} where the device is lost.
+ */
+export async function learnSize(
+  gpu: Pick<GpuDevice, "limits" | "isOpen" | "causeOf">,
+  executor: Pick<Executor, "software" | "device">,
+  planning: Partial<Planning>,
+  choice: TuningChoice,
+  timed: Measuring["time"],
+): Promise<DeviceModel | undefined> {
+  const { device, software } = executor;
+  const budget = budgetMs({ device, software, model: undefined }, planning, choice);
+  if (budget === 0 || software || isMeasured(device.adapter)) return undefined;
+  if (isUnsized(device)) return undefined;
+  const reply = reporter("stderr");
+  const start = performance.now();
+  const time: Measuring["time"] = async (plans) => {
+    if (performance.now() > start + budget) {
+      throw new UnsupportedError(`it takes longer than ${budget / 1000} s`);
+    }
+    return await timed(plans);
+  };
+  try {
+    const model = await measureSize(gpuModel(device.adapter), { limits: gpu.limits, time });
+    const { multiprocessors, rates: { gathered, stream } } = model;
+    const seconds = ((performance.now() - start) / 1000).toFixed(1);
+    const found = { model, measured: ["multiprocessors"], times: {}, notes: [] };
+    const where = await kept(
+      calibrationPath(device, "size"),
+      () => printCalibration(device, found),
+    );
+    reply.message(
+      `measured this GPU's size in ${seconds} s: ${multiprocessors} multiprocessors, ` +
+        `${gathered.toPrecision(2)} TFLOP/s, ${stream.toPrecision(2)} TB/s; ${where}; ` +
+        "wgconv calibrate measures more in a minute",
+    );
+    return model;
+  } catch (error) {
+    const cause = await gpu.causeOf(error);
+    if (!gpu.isOpen) throw cause;
+    if (markUnsized(device)) {
+      reply.message(`wgconv: note: this GPU's size is not measured: ${oneSentence(cause)}`);
+    }
+    return undefined;
+  }
 }
 
 /**
@@ -85,7 +148,8 @@ export async function learnTuning(
   const winner = fastestOf(times)!;
   const lines = learnedRecords(executor, subject, entrants, times, budget)
     .map((record) => JSON.stringify(record)).join("\n");
-  const where = await remember(lines, tuningFile(saidTuning(options)));
+  const path = tuningFile(saidTuning(options));
+  const where = await kept(path, (text) => withRecords(text, lines, path!));
   reporter("stderr").message(
     `timed ${count} ways in ${seconds.toFixed(1)} s: ${
       entrantName(entrants[winner]!)
@@ -121,17 +185,18 @@ function learnedRecords(
   });
 }
 
-/** Puts records into a tuning file; says where they are, or why not. */
-async function remember(lines: string, path: string | undefined): Promise<string> {
-  if (path === undefined) return "not remembered: there is no tuning file";
+/** A tuning file's text with more records. */
+function withRecords(text: string, lines: string, path: string): string {
+  const { lines: old, damage } = readTuningText(text);
+  if (damage !== undefined) throw new InputSyntaxError(`${path}:${damage.line}: ${damage.what}`);
+  return printTuning(mergeTuning(old, readTuningText(lines).lines));
+}
+
+/** Puts what `merge` makes of a file's text in its place; says where it is remembered, or why not. */
+async function kept(path: string | undefined, merge: (text: string) => string): Promise<string> {
+  if (path === undefined) return "not remembered: there is no file for it";
   try {
-    await mergeFile(path, (text) => {
-      const { lines: old, damage } = readTuningText(text);
-      if (damage !== undefined) {
-        throw new InputSyntaxError(`${path}:${damage.line}: ${damage.what}`);
-      }
-      return printTuning(mergeTuning(old, readTuningText(lines).lines));
-    });
+    await mergeFile(path, merge);
     return `remembered in ${path}`;
   } catch (error) {
     return `not remembered: ${oneSentence(error)}`;

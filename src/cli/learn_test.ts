@@ -8,7 +8,10 @@ import { H200 } from "../algorithms/device/h200.ts";
 import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
 import { temporaryDirectory } from "../../tests/cli.ts";
 import { wgconvHere } from "../../tests/support/in_process.ts";
-import { budgetMs, learnTuning } from "./learn.ts";
+import type { CalibratedDevice } from "../bench/calibrate/calibration_file.ts";
+import { timeRecord } from "../run/timing.ts";
+import { calibrationPath, keptCalibration } from "./calibration.ts";
+import { budgetMs, learnSize, learnTuning } from "./learn.ts";
 import { type TuningChoice, tuningFile } from "./tuning_options.ts";
 
 const SUBJECT = convSubject({
@@ -47,6 +50,14 @@ async function learn(
   tuning?: TuningTable,
   planning: object = PLANNING,
 ): Promise<{ readonly said: string; readonly table: TuningTable | undefined }> {
+  const { said, value: table } = await listen(() =>
+    learnTuning(gpu, SUBJECT, planning, tuning, options)
+  );
+  return { said, table };
+}
+
+/** What is said on stderr meanwhile. */
+async function listen<T>(work: () => Promise<T>): Promise<{ readonly said: string; value: T }> {
   const { writeSync } = Deno.stderr;
   let said = "";
   Deno.stderr.writeSync = (bytes) => {
@@ -54,7 +65,8 @@ async function learn(
     return bytes.length;
   };
   try {
-    return { table: await learnTuning(gpu, SUBJECT, planning, tuning, options), said };
+    const value = await work();
+    return { said, value };
   } finally {
     Deno.stderr.writeSync = writeSync;
   }
@@ -118,7 +130,7 @@ Deno.test("learnTuning() says where it cannot remember, and takes the fastest al
     const [tuning, why] of [
       [damaged, /damaged\.jsonl:1: the line is no record\n$/],
       [folder, /: not remembered: Cannot write |; not remembered: Cannot write /],
-      ["none", /; not remembered: there is no tuning file\n$/],
+      ["none", /; not remembered: there is no file for it\n$/],
     ] as const
   ) {
     const gpu = pretendGpu([3, 2, 4]);
@@ -129,6 +141,66 @@ Deno.test("learnTuning() says where it cannot remember, and takes the fastest al
   assert.equal(Deno.readTextFileSync(damaged), "{}\n");
   assert.equal(tuningFile("none"), undefined);
 });
+
+Deno.test("learnSize() measures a new GPU once, keeps that, and says once where it cannot", async () => {
+  const adapter = `Radeon ${crypto.randomUUID()}`;
+  const device = { backend: "wgpu", adapter, driver: "1", limits: {} };
+  const gpu = {
+    limits: DEFAULT_LIMITS,
+    isOpen: true,
+    causeOf: (error: unknown) => Promise.resolve(error),
+  };
+  const size = (given: typeof device, options: TuningChoice, ms: (name: string) => number) =>
+    listen(() =>
+      learnSize(
+        gpu,
+        { software: false, device: given },
+        {},
+        options,
+        (plans) =>
+          Promise.resolve(plans.map(({ name }) => timeRecord([1e6 * ms(name)], 1, "wall"))),
+      )
+    );
+  const healthy = (name: string) => {
+    const grid = /^busy (\d+)$/.exec(name)?.[1];
+    return grid === undefined ? 1 : 0.2 * Math.ceil(Number(grid) / 20);
+  };
+  const { said, value } = await size(device, {}, healthy);
+  assert.match(said, /^measured this GPU's size in 0\.\d s: 20 multiprocessors, .* remembered in /);
+  assert.equal(value!.multiprocessors, 20);
+  using _kept = keptFiles(device);
+  assert.equal(keptCalibration(device, "size")!.model.multiprocessors, 20);
+  assert.equal(keptCalibration(device), undefined);
+  const other = { ...device, driver: "2" };
+  using _other = keptFiles(other);
+  const failed = await size(other, {}, () => NaN);
+  assert.match(
+    failed.said,
+    /^wgconv: note: this GPU's size is not measured: .*1 workgroups cannot/,
+  );
+  assert.deepEqual([failed.value, await size(other, {}, () => NaN)], [
+    undefined,
+    { said: "", value: undefined },
+  ]);
+  const h200 = { ...device, adapter: "NVIDIA H200" };
+  for (const [given, options] of [[device, { tuneBudget: 0 }], [h200, {}]] as const) {
+    assert.deepEqual(await size(given, options, healthy), { said: "", value: undefined });
+  }
+});
+
+/** What is kept of a device, which goes with this. */
+function keptFiles(device: CalibratedDevice): Disposable {
+  const path = calibrationPath(device, "size")!;
+  return {
+    [Symbol.dispose]() {
+      for (const one of [path, path.replace(/size\.json$/, "unsized")]) {
+        try {
+          Deno.removeSync(one);
+        } catch { /* It is not there. */ }
+      }
+    },
+  };
+}
 
 Deno.test("conv and gemm learn on a software device where they are asked to, and say so in records", async () => {
   using temporary = temporaryDirectory();

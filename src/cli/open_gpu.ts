@@ -2,8 +2,11 @@ import { InputTypeError, UnsupportedError } from "../errors.ts";
 import { type GpuDevice, openDevice } from "../gpu/device.ts";
 import { type Executor, gpuExecutor } from "../run/executor.ts";
 import type { Planning } from "../run/subject.ts";
+import { timePlans } from "../run/time_plans.ts";
 import { keptCalibration, noteUncalibrated } from "./calibration.ts";
+import { learnSize, SIZE_PROTOCOL } from "./learn.ts";
 import type { GpuChoice } from "./shared_options.ts";
+import type { TuningChoice } from "./tuning_options.ts";
 
 /** Opens the GPU; where there is none, the error says what to do without. */
 export async function openGpu(
@@ -24,6 +27,15 @@ export async function openGpu(
  * @throws {InputTypeError} where that is of a GPU and the device is a CPU, or the reverse: their kernels differ.
  */
 export function gpuExecutorOf(gpu: GpuDevice, planning: Partial<Planning> = {}): Executor {
+  const measured = measuredExecutor(gpu, planning);
+  if (measured !== undefined) return measured;
+  const executor = gpuExecutor(gpu);
+  noteUncalibrated({ ...executor.device, software: gpu.info.software });
+  return executor;
+}
+
+/** An open GPU of which something was measured, or is said; undefined where nothing is. */
+function measuredExecutor(gpu: GpuDevice, planning: Partial<Planning>): Executor | undefined {
   const { device: given } = planning;
   if (given !== undefined) {
     const { adapter, software } = gpu.info;
@@ -36,15 +48,27 @@ export function gpuExecutorOf(gpu: GpuDevice, planning: Partial<Planning> = {}):
   }
   const { device } = gpuExecutor(gpu);
   const kept = keptCalibration(device);
-  if (kept === undefined) noteUncalibrated({ ...device, software: gpu.info.software });
-  return gpuExecutor(gpu, kept?.model);
+  if (kept !== undefined) return gpuExecutor(gpu, kept.model);
+  const size = keptCalibration(device, "size");
+  return size && gpuExecutor(gpu, size.model, true);
 }
 
-/** Opens the GPU as {@linkcode gpuExecutorOf} plans for it. */
+/** Opens the GPU as {@linkcode gpuExecutorOf} plans for it, and measures its size where there is a budget for that. */
 export async function openGpuExecutor(
   choice: GpuChoice,
   features: readonly string[] = [],
   planning: Partial<Planning> = {},
+  learning: TuningChoice = { tuneBudget: 0 },
 ): Promise<Executor> {
-  return gpuExecutorOf(await openGpu(choice, features), planning);
+  const gpu = await openGpu(choice, features);
+  const measured = measuredExecutor(gpu, planning);
+  if (measured !== undefined) return measured;
+  const model = await learnSize(
+    gpu,
+    gpuExecutor(gpu),
+    planning,
+    learning,
+    (plans) => timePlans(gpu, plans, SIZE_PROTOCOL),
+  );
+  return model === undefined ? gpuExecutorOf(gpu, planning) : gpuExecutor(gpu, model, true);
 }

@@ -50,6 +50,8 @@ interface SuiteOptions extends TableOptions {
   readonly backend: Backend;
   readonly adapter?: string | undefined;
   readonly device: "gpu" | "cpu";
+  /** Seconds in which the GPU's size may be measured; 0 where absent. */
+  readonly tuneBudget?: number | undefined;
   readonly json?: boolean | undefined;
   readonly jsonl?: string | undefined;
   readonly force?: boolean | undefined;
@@ -59,11 +61,16 @@ interface SuiteOptions extends TableOptions {
 
 /** Opens what computes. */
 export async function openExecutor(
-  { device, ...choice }: Pick<SuiteOptions, "device" | "backend" | "adapter">,
+  { device, tuneBudget = 0, ...choice }: Pick<
+    SuiteOptions,
+    "device" | "backend" | "adapter" | "tuneBudget"
+  >,
   features: readonly string[] = [],
   planning: Partial<Planning> = {},
 ): Promise<Executor> {
-  return device === "cpu" ? cpuExecutor() : await openGpuExecutor(choice, features, planning);
+  return device === "cpu"
+    ? cpuExecutor()
+    : await openGpuExecutor(choice, features, planning, { tuneBudget });
 }
 
 /**

@@ -94,7 +94,7 @@ Deno.test("timeCandidates() runs what is hopeless but once, and begins no round 
   assert.ok(one.runs() === two.runs() && clock.now() - start <= 1000, `${clock.now() - start}`);
 });
 
-Deno.test("fastestOf() is the place of the least median", () => {
+Deno.test("fastestOf() is the place of the least time", () => {
   const time = (median: number) => ({
     ...{ median, min: median, mad: 0, samples: [median], repeats: 1, clock: "wall" },
   });

@@ -2,10 +2,12 @@ import assert from "#assert";
 import { H200_LIMITS } from "../../bench/h200_limits.ts";
 import { rankRivals, rivalName } from "../../src/algorithms/cost/auto.ts";
 import { H200 } from "../../src/algorithms/device/h200.ts";
+import { unknownModel } from "../../src/algorithms/device/known.ts";
 import type { DeviceModel } from "../../src/algorithms/device/model.ts";
 import {
   calibrate,
   countMultiprocessors,
+  measureSize,
   type Measuring,
   steadied,
 } from "../../src/bench/calibrate/calibrate.ts";
@@ -209,16 +211,16 @@ Deno.test("calibrate() refuses a device of which nothing can be measured", async
       ),
   });
   await assert.rejects(
-    calibrate("none", broken(/./)),
+    calibrate("broken H200", broken(/./)),
     /^UnsupportedError: Cannot calibrate: 1 workgroups cannot be timed: it took NaN ms$/,
   );
   await assert.rejects(
-    calibrate("none", broken(/^[^b]/)),
+    calibrate("broken H200", broken(/^[^b]/)),
     /^UnsupportedError: Cannot calibrate: 0 of \d+ measurements can be used; /,
   );
   // What others scale by.
   await assert.rejects(
-    calibrate("none", broken(/^(direct fwd nchw mbic32|copy )/)),
+    calibrate("broken H200", broken(/^(direct fwd nchw mbic32|copy )/)),
     /^UnsupportedError: Cannot calibrate: no measurement of rates\.stream can be used; copy \d+: took NaN ms/,
   );
 });
@@ -250,8 +252,29 @@ Deno.test("fused Winograd's policies are probed with as many channels as fill th
 });
 
 Deno.test("calibrate() refuses a GPU that does something else, too", async () => {
-  await assert.rejects(calibrate("busy", fakeDevice(H200, 2)), {
+  await assert.rejects(calibrate("busy H200", fakeDevice(H200, 2)), {
     name: "UnsupportedError",
     message: /^Cannot calibrate: the GPU is busy, \d+ of \d+ measurements did not settle; /,
   });
+});
+
+Deno.test("measureSize() finds a device's multiprocessors, arithmetic and memory, and keeps what else is known of it", async () => {
+  const device = modelWith(40, { rates: 0.3, "rates.stream": 2, times: 3 });
+  const known = unknownModel("NVIDIA GeForce RTX 9999");
+  const model = await measureSize(known, fakeDevice(device, 0.02));
+  const { multiprocessors, threadResults, registers, rates, times, shares } = model;
+  assert.deepEqual({ multiprocessors, threadResults, registers, shares }, {
+    multiprocessors: 40,
+    threadResults: known.threadResults,
+    registers: known.registers,
+    shares: known.shares,
+  });
+  const near = (found: number, real: number) =>
+    assert.ok(Math.abs(Math.log(found / real)) < 0.15, `${found} for ${real}`);
+  near(rates.gathered, device.rates.gathered);
+  near(rates.winrs["a8n3r6"]!, device.rates.winrs["a8n3r6"]!);
+  near(rates.stream, device.rates.stream);
+  near(times.dispatch, device.times.dispatch);
+  const endless = { ...fakeDevice(device), time: () => Promise.resolve(["it is lost"]) };
+  await assert.rejects(measureSize(known, endless), { name: "UnsupportedError" });
 });

@@ -29,7 +29,7 @@ type Way = Omit<TunedChoice, "problem" | "kernels">;
 /** What is predicted to take more than so many times the fastest is not worth timing. */
 const HOPELESS = 4;
 /** A device nobody measured may be so many times as large as its model: products are then split further. */
-const LARGER = 4;
+const LARGER = 3;
 
 /**
  * The ways to compute a problem that are most likely to hold the fastest on a device whose figures are guesses, the planner's choice

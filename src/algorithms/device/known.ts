@@ -18,15 +18,10 @@ interface Architecture {
    * (docs/gpus_compiled.md). Of Arm, which it does not compile for, the half of a thread's registers at most.
    */
   readonly threadResults: number;
-  /** Threads of a subgroup, least and most. */
-  readonly lanes: readonly [least: number, most: number];
   /** 32-bit registers of a multiprocessor. */
   readonly registers: number;
   /** Bytes of workgroup memory of a multiprocessor. */
   readonly sharedBytes: number;
-  /** What subgroups multiply on matrix units through Dawn, rows x columns x depth; empty where it lists none. */
-  readonly units: string;
-  readonly source: string;
 }
 
 const VENDORS = {
@@ -39,100 +34,32 @@ const VENDORS = {
 } as const;
 type Vendor = keyof typeof VENDORS;
 
-/** Workgroup memory: what two workgroups of an H200 are seen to share, though the chip has more. */
-const NVIDIA: Architecture = {
-  vendor: "nvidia",
-  threadResults: 128,
-  lanes: [32, 32],
-  registers: 65_536,
-  sharedBytes: 49_152,
-  units: "16x16x16",
-  source: "CUDA C++ Programming Guide, Compute Capabilities; workgroup memory: measured on an H200",
-};
-const NVIDIA_16: Architecture = { ...NVIDIA, units: "" };
-const GCN: Architecture = {
-  vendor: "amd",
-  threadResults: 64,
-  lanes: [64, 64],
-  registers: 65_536,
-  sharedBytes: 65_536,
-  units: "",
-  source: "AMD Vega ISA",
-};
-const CDNA3: Architecture = {
-  ...GCN,
-  registers: 131_072,
-  source: "AMD CDNA 3 white paper",
-};
-const RDNA2: Architecture = {
-  vendor: "amd",
-  threadResults: 64,
-  lanes: [32, 64],
-  registers: 131_072,
-  sharedBytes: 131_072,
-  units: "",
-  source: "AMD RDNA 2 ISA",
-};
-const RDNA3: Architecture = {
-  ...RDNA2,
-  registers: 196_608,
-  units: "16x16x16",
-  source: "AMD RDNA 3 ISA",
-};
-/** RDNA 3 in processors has the registers of RDNA 2. */
-const RDNA3_PROCESSOR: Architecture = { ...RDNA3, registers: RDNA2.registers };
-const RDNA4: Architecture = { ...RDNA3, source: "AMD RDNA 4 ISA" };
-const XE: Architecture = {
-  vendor: "intel",
-  threadResults: 16,
-  lanes: [8, 32],
-  registers: 114_688,
-  sharedBytes: 65_536,
-  units: "",
-  source: "Intel Xe-LP architecture guide",
-};
-/** A subslice of eight execution units. */
-const GEN9: Architecture = { ...XE, registers: 57_344, source: "Intel Gen9 architecture guide" };
-const XE_HPG: Architecture = {
-  ...XE,
-  registers: 131_072,
-  sharedBytes: 131_072,
-  units: "8x8x16",
-  source: "Intel oneAPI GPU Optimization Guide, Xe-HPG",
-};
-const XE2: Architecture = {
-  ...XE_HPG,
-  lanes: [16, 32],
-  units: "8x16x16",
-  source: "Intel oneAPI GPU Optimization Guide, Xe2",
-};
-const APPLE: Architecture = {
-  vendor: "apple",
-  threadResults: 32,
-  lanes: [32, 32],
-  registers: 53_248,
-  sharedBytes: 32_768,
-  units: "",
-  source: "Asahi Linux GPU documentation; Metal Feature Set Tables",
-};
-const ADRENO: Architecture = {
-  vendor: "qualcomm",
-  threadResults: 32,
-  lanes: [64, 128],
-  registers: 49_152,
-  sharedBytes: 32_768,
-  units: "",
-  source: "Mesa, src/freedreno/common/freedreno_devices.py",
-};
-const VALHALL: Architecture = {
-  vendor: "arm",
-  threadResults: 32,
-  lanes: [16, 16],
-  registers: 32_768,
-  sharedBytes: 32_768,
-  units: "",
-  source: "Arm GPU Best Practices Developer Guide",
-};
+function architecture(
+  vendor: Vendor,
+  threadResults: number,
+  registers: number,
+  sharedBytes: number,
+): Architecture {
+  return { vendor, threadResults, registers, sharedBytes };
+}
+
+/** CUDA C++ Programming Guide, Compute Capabilities. Workgroup memory is what two workgroups of an H200 share; chips have more. */
+const NVIDIA = architecture("nvidia", 128, 65_536, 49_152);
+/** AMD's ISA documents; RDNA 3 in processors has the registers of RDNA 2. */
+const GCN = architecture("amd", 64, 65_536, 65_536);
+const CDNA3 = architecture("amd", 64, 131_072, 65_536);
+const RDNA2 = architecture("amd", 64, 131_072, 131_072);
+const RDNA3 = architecture("amd", 64, 196_608, 131_072);
+/** Intel's architecture guides of Xe-LP, Gen9 (a subslice of eight execution units), Xe-HPG and Xe2. */
+const XE = architecture("intel", 16, 114_688, 65_536);
+const GEN9 = architecture("intel", 16, 57_344, 65_536);
+const XE_HPG = architecture("intel", 16, 131_072, 131_072);
+/** Asahi Linux' GPU documentation; Metal Feature Set Tables. */
+const APPLE = architecture("apple", 32, 53_248, 32_768);
+/** Mesa, src/freedreno/common/freedreno_devices.py. */
+const ADRENO = architecture("qualcomm", 32, 49_152, 32_768);
+/** Arm GPU Best Practices Developer Guide. */
+const VALHALL = architecture("arm", 32, 32_768, 32_768);
 
 /** A GPU by its published figures. */
 export interface KnownGpu extends Architecture {
@@ -146,8 +73,6 @@ export interface KnownGpu extends Architecture {
   readonly teraflops: number;
   /** Bandwidth of memory, in TB/s. */
   readonly terabytes: number;
-  /** The last level of cache, in MiB. */
-  readonly cacheMiB: number;
 }
 
 function gpu(
@@ -155,54 +80,44 @@ function gpu(
   name: string,
   pattern: RegExp,
   architecture: Architecture,
-  [multiprocessors, teraflops, terabytes, cacheMiB]: readonly [number, number, number, number],
+  [multiprocessors, teraflops, terabytes]: readonly [number, number, number],
 ): KnownGpu {
-  return {
-    word,
-    name,
-    pattern,
-    ...architecture,
-    multiprocessors,
-    teraflops,
-    terabytes,
-    cacheMiB,
-  };
+  return { word, name, pattern, ...architecture, multiprocessors, teraflops, terabytes };
 }
 
 /** Figures of GPUs are their makers' data sheets'; Apple's of M3 and M4 are cores times clock. */
 export const KNOWN_GPUS: readonly KnownGpu[] = [
-  gpu("rtx5090", "NVIDIA GeForce RTX 5090", /RTX 5090/i, NVIDIA, [170, 104.8, 1.79, 96]),
-  gpu("rtx4090", "NVIDIA GeForce RTX 4090", /RTX 4090/i, NVIDIA, [128, 82.6, 1.01, 72]),
-  gpu("rtx4060", "NVIDIA GeForce RTX 4060", /RTX 4060\b/i, NVIDIA, [24, 15.1, 0.272, 24]),
-  gpu("rtx3060", "NVIDIA GeForce RTX 3060", /RTX 3060\b/i, NVIDIA, [28, 12.7, 0.36, 3]),
-  gpu("rtx2080", "NVIDIA GeForce RTX 2080", /RTX 2080\b|\bTU104\b/i, NVIDIA, [46, 10.1, 0.448, 4]),
-  gpu("gtx1650", "NVIDIA GeForce GTX 1650", /GTX 1650\b|\bTU117\b/i, NVIDIA_16, [14, 3, 0.128, 1]),
-  gpu("a100", "NVIDIA A100", /\bA100\b/i, NVIDIA, [108, 19.5, 1.56, 40]),
-  gpu("rx9070xt", "AMD Radeon RX 9070 XT", /RX 9070|GFX1201/i, RDNA4, [32, 24.3, 0.64, 64]),
-  gpu("rx7900xtx", "AMD Radeon RX 7900 XTX", /7900 XTX|NAVI31/i, RDNA3, [48, 30.7, 0.96, 96]),
-  gpu("rx7600", "AMD Radeon RX 7600", /RX 7600|NAVI33/i, RDNA3_PROCESSOR, [16, 10.9, 0.288, 32]),
-  gpu("radeon890m", "AMD Radeon 890M", /890M|STRIX1|GFX1150/i, RDNA3_PROCESSOR, [8, 5.9, 0.12, 2]),
-  gpu("rx6800", "AMD Radeon RX 6800", /RX 6800\b|NAVI21/i, RDNA2, [30, 16.2, 0.512, 128]),
-  gpu("vega64", "AMD Radeon RX Vega 64", /RX VEGA|VEGA10/i, GCN, [64, 12.7, 0.484, 4]),
-  gpu("mi300x", "AMD Instinct MI300X", /MI300X|GFX942/i, CDNA3, [304, 81.7, 5.3, 256]),
-  gpu("arc-b580", "Intel Arc B580", /\bB580\b|BMG/i, XE2, [20, 13.7, 0.456, 18]),
-  gpu("arc-140v", "Intel Arc 140V", /\b140V\b|LNL/i, XE2, [8, 4.2, 0.136, 8]),
-  gpu("arc-a770", "Intel Arc A770", /\bA770M?\b|DG2/i, XE_HPG, [32, 19.7, 0.56, 16]),
-  gpu("iris-xe", "Intel Iris Xe", /Iris.*Xe|TGL GT2|ADL GT2/i, XE, [6, 2.1, 0.068, 3.75]),
+  gpu("rtx5090", "NVIDIA GeForce RTX 5090", /RTX 5090/i, NVIDIA, [170, 104.8, 1.79]),
+  gpu("rtx4090", "NVIDIA GeForce RTX 4090", /RTX 4090/i, NVIDIA, [128, 82.6, 1.01]),
+  gpu("rtx4060", "NVIDIA GeForce RTX 4060", /RTX 4060\b/i, NVIDIA, [24, 15.1, 0.272]),
+  gpu("rtx3060", "NVIDIA GeForce RTX 3060", /RTX 3060\b/i, NVIDIA, [28, 12.7, 0.36]),
+  gpu("rtx2080", "NVIDIA GeForce RTX 2080", /RTX 2080\b|\bTU104\b/i, NVIDIA, [46, 10.1, 0.448]),
+  gpu("gtx1650", "NVIDIA GeForce GTX 1650", /GTX 1650\b|\bTU117\b/i, NVIDIA, [14, 3, 0.128]),
+  gpu("a100", "NVIDIA A100", /\bA100\b/i, NVIDIA, [108, 19.5, 1.56]),
+  gpu("rx9070xt", "AMD Radeon RX 9070 XT", /RX 9070|GFX1201/i, RDNA3, [32, 24.3, 0.64]),
+  gpu("rx7900xtx", "AMD Radeon RX 7900 XTX", /7900 XTX|NAVI31/i, RDNA3, [48, 30.7, 0.96]),
+  gpu("rx7600", "AMD Radeon RX 7600", /RX 7600|NAVI33/i, RDNA2, [16, 10.9, 0.288]),
+  gpu("radeon890m", "AMD Radeon 890M", /890M|STRIX1|GFX1150/i, RDNA2, [8, 5.9, 0.12]),
+  gpu("rx6800", "AMD Radeon RX 6800", /RX 6800\b|NAVI21/i, RDNA2, [30, 16.2, 0.512]),
+  gpu("vega64", "AMD Radeon RX Vega 64", /RX VEGA|VEGA10/i, GCN, [64, 12.7, 0.484]),
+  gpu("mi300x", "AMD Instinct MI300X", /MI300X|GFX942/i, CDNA3, [304, 81.7, 5.3]),
+  gpu("arc-b580", "Intel Arc B580", /\bB580\b|BMG/i, XE_HPG, [20, 13.7, 0.456]),
+  gpu("arc-140v", "Intel Arc 140V", /\b140V\b|LNL/i, XE_HPG, [8, 4.2, 0.136]),
+  gpu("arc-a770", "Intel Arc A770", /\bA770M?\b|DG2/i, XE_HPG, [32, 19.7, 0.56]),
+  gpu("iris-xe", "Intel Iris Xe", /Iris.*Xe|TGL GT2|ADL GT2/i, XE, [6, 2.1, 0.068]),
   gpu("uhd630", "Intel UHD Graphics 630", /UHD Graphics 6[23]0|CFL GT2|SKL GT2/i, GEN9, [
     3,
     0.44,
     0.042,
-    0.75,
   ]),
-  gpu("m1", "Apple M1", /\bM1( G13G.*)?$/i, APPLE, [8, 2.6, 0.068, 8]),
-  gpu("m2", "Apple M2", /\bM2$/i, APPLE, [10, 3.6, 0.1, 8]),
-  gpu("m3", "Apple M3", /\bM3$/i, APPLE, [10, 3.5, 0.1, 8]),
-  gpu("m3-max", "Apple M3 Max", /\bM3 Max\b/i, APPLE, [40, 14.1, 0.4, 48]),
-  gpu("m4", "Apple M4", /\bM4$/i, APPLE, [10, 4.3, 0.12, 8]),
-  gpu("adreno740", "Qualcomm Adreno 740", /Adreno.*\b740\b/i, ADRENO, [6, 2.1, 0.067, 2]),
-  gpu("adreno-x1-85", "Qualcomm Adreno X1-85", /Adreno.*X1 85/i, ADRENO, [6, 4.6, 0.135, 6]),
-  gpu("mali-g78", "Arm Mali-G78", /Mali G78/i, VALHALL, [14, 1.5, 0.051, 2]),
+  gpu("m1", "Apple M1", /\bM1( G13G.*)?$/i, APPLE, [8, 2.6, 0.068]),
+  gpu("m2", "Apple M2", /\bM2$/i, APPLE, [10, 3.6, 0.1]),
+  gpu("m3", "Apple M3", /\bM3$/i, APPLE, [10, 3.5, 0.1]),
+  gpu("m3-max", "Apple M3 Max", /\bM3 Max\b/i, APPLE, [40, 14.1, 0.4]),
+  gpu("m4", "Apple M4", /\bM4$/i, APPLE, [10, 4.3, 0.12]),
+  gpu("adreno740", "Qualcomm Adreno 740", /Adreno.*\b740\b/i, ADRENO, [6, 2.1, 0.067]),
+  gpu("adreno-x1-85", "Qualcomm Adreno X1-85", /Adreno.*X1 85/i, ADRENO, [6, 4.6, 0.135]),
+  gpu("mali-g78", "Arm Mali-G78", /Mali G78/i, VALHALL, [14, 1.5, 0.051]),
 ];
 
 /** H100 and H200, whose figures are measured: Hopper to browsers, which say no names. */
