@@ -5,7 +5,7 @@ import type { Entrant } from "../algorithms/cost/shortlist.ts";
 import { isRefusal } from "../algorithms/refusal.ts";
 import type { TuningTable } from "../algorithms/request.ts";
 import { measureSize, type Measuring } from "../bench/calibrate/calibrate.ts";
-import { printCalibration } from "../bench/calibrate/calibration_file.ts";
+import { printCalibration } from "../bench/calibrate/model_file.ts";
 import { mergeTuning, printTuning, readTuningText, tuningRecord } from "../bench/tuning_file.ts";
 import { defined } from "../defined.ts";
 import { InputSyntaxError, UnsupportedError } from "../errors.ts";

@@ -8,7 +8,7 @@ import { H200 } from "../algorithms/device/h200.ts";
 import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
 import { temporaryDirectory } from "../../tests/cli.ts";
 import { wgconvHere } from "../../tests/support/in_process.ts";
-import type { CalibratedDevice } from "../bench/calibrate/calibration_file.ts";
+import type { CalibratedDevice } from "../bench/calibrate/model_file.ts";
 import { timeRecord } from "../run/timing.ts";
 import { calibrationPath, keptCalibration } from "./calibration.ts";
 import { budgetMs, learnSize, learnTuning } from "./learn.ts";
