@@ -50,7 +50,7 @@ type ResultTarget = ResultPlaces & {
   readonly element: Scalar;
 };
 
-/** What of a pass's results is not at the beginning. */
+/** Offsets of a pass's results. */
 interface PassPlaces {
   /** From one split to the next; with it the epilogue is left to the reduction. */
   readonly split?: number;
@@ -58,14 +58,14 @@ interface PassPlaces {
   readonly begin?: { readonly at: number; readonly multiple: number };
 }
 
-/** Partial results of the tiles that are split where others are whole. */
+/** Stream-K: partial results of the split tiles. */
 interface StreamedPartials {
   readonly tiles: TilePartials;
   readonly buffer: number;
   readonly element: Scalar;
 }
 
-/** What the mainloop does of a cut product. */
+/** One kernel of a cut product. */
 export interface ProductPart {
   readonly rows: number;
   readonly columns: number;
@@ -100,13 +100,13 @@ interface ConvProduct extends ProductPart {
   readonly places: Readonly<Record<string, number>>;
 }
 
-/** Depth of one tap: padded to whole steps unless that wastes more than a fifth. */
+/** Depth of one tap: padded to whole k-tiles unless that wastes more than a fifth. */
 export function tapDepth(channels: number, tileDepth: number): number {
   const padded = Math.ceil(channels / tileDepth) * tileDepth;
   return padded <= 1.2 * channels ? padded : channels;
 }
 
-/** How the results of a product leave. */
+/** How a product's results are stored: single ones, or vectors of four along rows or columns. */
 export function targetStore(
   target: ResultPlaces & PassPlaces,
   rows: number,
@@ -128,7 +128,7 @@ export function targetStore(
   return widest === "pairs" ? "none" : lowOutputVector(widest);
 }
 
-/** The side along which four results of a product leave in one store. */
+/** The side along which four results are one store. */
 function targetVector(...target: Parameters<typeof targetStore>): OutputVector {
   const store = targetStore(...target);
   return store === "pairs" ? "none" : store;
@@ -251,7 +251,7 @@ interface CutShape {
   readonly classText?: TilePartials["classText"];
 }
 
-/** Whether a convolution's product may run some tiles whole and split others. Without a micro-kernel tiles are small, and so many that they come out even. */
+/** Whether a convolution's product may be stream-K. Without a micro-kernel there are so many small tiles that waves are even. */
 export function streamsOf(request: PlanRequest): boolean {
   return fullVariant(request.variant).microKernel && resultElements(request.problem) > 0;
 }
@@ -341,10 +341,10 @@ function tensorsTime(request: PlanRequest, stored = 1): number {
   return moveTime(bytes, deviceOf(request).rates.stream);
 }
 
-/** f16 stays so in workgroup memory where moving takes at least this share of multiplying, which conversions slow down. */
+/** Tiles stay f16 where moving data takes at least this share of the time of multiplying: conversions slow products down. */
 const MOVING = 0.2;
 
-/** The request of a product that is cut so, with what the planner chooses of the mainloop's variant: f16 tiles of matrix units, and where memory bounds the product. */
+/** The request with f16 tiles, where the planner chooses them: on matrix units, and where memory bounds the product. */
 export function withHalfTile(request: PlanRequest, cut: Cut): PlanRequest {
   const { dtype, variant } = request;
   if (dtype !== "f16" || variant?.halfTile !== undefined) return request;
@@ -353,10 +353,10 @@ export function withHalfTile(request: PlanRequest, cut: Cut): PlanRequest {
   return half ? { ...request, variant: { ...variant, halfTile: true } } : request;
 }
 
-/** Bytes of a sector: what a store leaves of one is read and written again. */
+/** Bytes of a sector: memory reads and rewrites one that a store fills in part. */
 const SECTOR = 32;
 
-/** Share of the rate of memory at which a product's results leave. */
+/** Share of memory's rate at which a product's results are stored. */
 export function storedShare(
   request: PlanRequest,
   target: Parameters<typeof targetStore>[0],

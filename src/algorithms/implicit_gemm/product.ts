@@ -19,13 +19,13 @@ import { correlationOperands } from "./correlation_operands.ts";
 import { gatherOperands } from "./gather_operands.ts";
 import { channelsLastWays, wordWays, writingTime, type Written, writtenBytes } from "./written.ts";
 
-/** Whether a pass of its own stores int8 results: where four that a thread has are no word, which has one writer. */
+/** Whether a separate pass stores int8 results: where the four results of a thread are no word, and a word has one writer. */
 export function storesApart(request: PlanRequest, { result, rows }: Operands): boolean {
   return elementsOf(request).result === "i8" &&
     targetStore(result, rows, request.variant) !== "rows";
 }
 
-/** Microseconds of implicit GEMM: the packed filter, then the product; sums of split depth are in the cut's cost. */
+/** Microseconds of implicit GEMM: packing the filter, then the product. The cut's cost includes split-K's reduction. */
 export function implicitTime(
   request: PlanRequest,
   operands: Operands,
@@ -36,7 +36,7 @@ export function implicitTime(
   const rate = problem.op !== "bwd-filter"
     ? rates.gathered
     : rates.correlated[layout === "nhwc" ? "along" : "across"];
-  // Of a vector the first element finds it.
+  // A vector computes its address once.
   const alone = problem.op === "bwd-filter" || operands.b.vector === 1;
   const share = problem.op === "bwd-filter" && layout === "nhwc" && operands.b.vector === 1
     ? shares.singleLoads
@@ -45,7 +45,7 @@ export function implicitTime(
     : 1;
   const units = policy.matrix === undefined ? 1 : unitsShare(request, operands, policy);
   const { result, rows } = operands;
-  // Of a filter that is read as it lies, element by element.
+  // A filter that is read in place, element by element.
   const uncoalesced = operands.left === "filter" && operands.a.vector === 1 &&
     operands.pack(policy) === undefined;
   const loads = uncoalesced ? shares.strewn : 1;
@@ -59,7 +59,7 @@ export function implicitTime(
     );
 }
 
-/** On matrix units, of images that are loaded fewer than eight halves at a time, and of int8. */
+/** Share of the rate on matrix units where images are loaded fewer than eight halves at a time, and of int8. */
 function unitsShare(
   request: PlanRequest,
   { b, crossesTaps, pack }: Operands,
@@ -80,14 +80,14 @@ function unitsShare(
   return vector === 8 ? 1 : fewHalves[vector === 4 ? "four" : "one"];
 }
 
-/** What implicit GEMM multiplies, how that is cut, and what it takes. */
+/** The geometry of implicit GEMM: its operands, how the product is cut, and the predicted time. */
 export interface ImplicitProduct {
   readonly operands: Operands;
   readonly product: Product;
   readonly cut: Cut;
   /** Predicted microseconds. */
   readonly time: number;
-  /** How operands are written before, and lie then; undefined where they are read as they lie. */
+  /** How operands are rewritten before; undefined where they are read in place. */
   readonly written: Written | undefined;
 }
 
@@ -95,8 +95,8 @@ export interface ImplicitProduct {
 const MOST_TAPS = 65_535;
 
 /**
- * The request with strides as long as the filter along axes of one output place, where no stride is ever taken: each place of
- * backward-data then meets one tap, and is no sum over all of them.
+ * The request with strides as long as the filter along axes with a single output place, where the stride has no effect: each place of
+ * backward-data then meets one tap instead of summing over all.
  */
 function withFreeStrides(request: PlanRequest): PlanRequest {
   const { problem } = request;
@@ -110,7 +110,7 @@ function withFreeStrides(request: PlanRequest): PlanRequest {
   return { ...request, problem: { ...problem, stride } };
 }
 
-/** The products that a request may become, whose results lie as `results` says; they are the same. */
+/** The equivalent products that a request may become, with results in layout `results`. */
 function operandsOf(asked: PlanRequest, results: Layout): readonly [Operands, ...Operands[]] {
   const request = withFreeStrides(asked);
   const { op, stride } = request.problem;
@@ -119,10 +119,10 @@ function operandsOf(asked: PlanRequest, results: Layout): readonly [Operands, ..
   return classOperands(request, results);
 }
 
-/** Operands that a request may become, and what is written before they are read. */
+/** Operands of a product, and how they are prepared. */
 type OperandPreparation = Pick<ImplicitProduct, "operands" | "written">;
 
-/** Every preparation to make a product of a request; of int8 its channels are words. By rows of taps alone where there are such and `tapRows`. */
+/** Every preparation of a request's operands; int8 channels become words. Only rows of taps where `tapRows` asks for them and there are any. */
 function preparationsOf(
   asked: PlanRequest,
   tapRows: boolean,
@@ -139,7 +139,7 @@ function preparationsOf(
     : walked;
 }
 
-/** Those preparations whose operands are such; all where none are. */
+/** The preparations whose operands match; all where none do. */
 function preferred(
   preparations: readonly [OperandPreparation, ...OperandPreparation[]],
   such: (operands: Operands) => boolean,
@@ -148,17 +148,17 @@ function preferred(
   return first === undefined ? preparations : [first, ...others];
 }
 
-/** The product of a request that is predicted to take least; of int8 its channels are words. */
+/** The product of a request that is predicted to be fastest. */
 export function implicitProduct(asked: PlanRequest): Planned<ImplicitProduct> {
   const { tapRows } = fullVariant(asked.variant);
   const product = leastProduct(asked, tapRows);
-  // Rows of taps that no tile, or no workspace, has room for are none, but on the tile that is asked for.
+  // Rows of taps that fit no tile or workspace are not used, unless a tile is asked for.
   return tapRows && asked.policy === undefined && !hasRoom(asked, product)
     ? leastProduct(asked, false)
     : product;
 }
 
-/** Whether a product is none that is refused, or will be for the workspace it takes. */
+/** Whether a product is planned and fits the workspace. */
 function hasRoom(
   { maxWorkspaceBytes = Infinity }: PlanRequest,
   planned: Planned<ImplicitProduct>,
@@ -177,7 +177,7 @@ function leastProduct(asked: PlanRequest, tapRows: boolean): Planned<ImplicitPro
     const writing = written ? writingTime(asked, written) : 0;
     return { ...preparation, product, cut, time: writing + implicitTime(request, operands, cut) };
   });
-  // A packed filter that there is no room for is none where it can be read as it lies.
+  // Where a packed filter does not fit, the filter is read in place if it can be.
   const roomy = tried.filter((one) => hasRoom(asked, one));
   return (roomy.length > 0 ? roomy : tried).reduce((best, one) =>
     !isRefusal(one) &&
@@ -188,7 +188,7 @@ function leastProduct(asked: PlanRequest, tapRows: boolean): Planned<ImplicitPro
   );
 }
 
-/** What of a product its operands say: its sides, and its depth in steps. */
+/** A product's sides, and its depth in steps. */
 export function operandsProduct(
   { rows, columns, batches, depth, uneven, share }: Operands,
   { variant }: PlanRequest,
@@ -214,7 +214,7 @@ function productOf(request: PlanRequest, operands: Operands, written: number): P
       return written + sums +
         (pack === undefined ? 0 : operandBytes(request) * packedElements(pack));
     },
-    // Partial sums of single tiles know no order of columns but their own.
+    // Stream-K's partial tiles have no other order of columns.
     streams: streamsOf(request) && tapRingOf(operands.b) === undefined,
     matrix: productUnit(request, addsUp(operands.result, operands.rows, request.variant)),
     a: operands.a,

@@ -9,21 +9,21 @@ import {
 } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 
-/** The rows of a step: so many of each of so many images, which follow each other along the last axis but one. */
+/** The rows of a step: consecutive ones along the last axis but one, of each of so many images. */
 export interface RowBox {
   readonly images: number;
   readonly rows: number;
 }
 
 /**
- * The depth of backward-filter by rows, channels innermost, whose taps along the last axis share what a step loads: a step takes one
- * place each of a box of rows, the next step the next place, so that what it loads of the input is what the last tap of its place takes
- * and the other taps of the places that follow. Between rows lie steps that add nothing, in which the next row's first places are
- * loaded; or rows follow each other, each as long as the input's, and taps beyond their ends are left out.
+ * The depth of backward-filter by rows, channels innermost, as a sliding window: taps along the last axis share what steps load. A step
+ * takes one place of each row of a box, the next step the next place. The input that it loads serves the last tap now and the other taps
+ * in later steps. Between rows lie idle steps, which load the next row's first places. Joined rows have none: each is as long as the
+ * input's, and taps beyond its ends are left out.
  */
 export interface RingDepth {
   readonly batch: number;
-  /** Whether rows follow each other; only where {@linkcode joinsRows}. */
+  /** Whether rows are joined; only where {@linkcode joinsRows}. */
   readonly joined: boolean;
   /** The input's axes, between places of the output and taps. */
   readonly axes: readonly Axis[];
@@ -31,24 +31,24 @@ export interface RingDepth {
 }
 
 /**
- * Steps behind a row in which nothing is added: what its taps reach beyond zeros that the rows on both sides of them share. Below zero
- * where padding at both ends is more than taps reach: so many places at a row's end, which meet zeros alone, fall away.
+ * Idle steps behind a row: as far as its taps reach, less the zeros that neighbouring rows share. Negative where padding at both ends is
+ * more than taps reach: so many places at a row's end meet zeros alone and are skipped.
  */
 function idlePlaces({ places, size, padding, ...taps }: Axis): number {
   const after = places - 1 + tapReach(taps) - padding - (size - 1);
   return tapReach(taps) - Math.max(0, Math.min(padding, after));
 }
 
-/** Most steps at a row's ends that leave taps out: each is a text of its own. */
+/** Most steps at a row's ends that leave taps out: each has a text of its own. */
 const MOST_ENDS = 8;
 
-/** Whether rows may follow each other: of as many places as the input's, which are more than taps reach. */
+/** Whether rows may be joined: they have as many places as the input's, more than taps reach. */
 export function joinsRows({ places, size, ...taps }: Axis): boolean {
   const reach = tapReach(taps);
   return places === size && taps.padding <= reach && places > reach && reach <= MOST_ENDS;
 }
 
-/** Steps of a row, and how many steps what is loaded of the input is ahead of the gradient. */
+/** Steps of a row, and how many steps the input is loaded ahead of the gradient. */
 export function rowSteps({ axes, joined }: RingDepth): { width: number; ahead: number } {
   const last = axes.at(-1)!;
   const ahead = joined ? tapReach(last) - last.padding : idlePlaces(last);
@@ -70,7 +70,7 @@ export function rowsOf(axes: readonly Pick<Axis, "places">[]): number {
   return axes.at(-2)?.places ?? 1;
 }
 
-/** The box of so many rows that leaves least of them outside, the highest one of several. */
+/** The box of so many rows that wastes least, the highest of equal ones. */
 export function rowBox(
   batch: number,
   axes: readonly Pick<Axis, "places">[],
@@ -92,7 +92,7 @@ export function ringSteps(depth: RingDepth): number {
   return boxes(batch, box.images) * others * boxes(rowsOf(axes), box.rows) * rowSteps(depth).width;
 }
 
-/** Channels of a matrix, which follow each other in columns, and taps of a row, one matrix of each before the next channels'. */
+/** The order of columns: the channels of a matrix, then the taps of a row, then the next channels. */
 export interface RingColumns {
   readonly taps: number;
   readonly block: number;
@@ -105,7 +105,7 @@ export function ringColumns({ taps, block, channels }: RingColumns, others: numb
   return others * boxes(channels, block) * block * taps;
 }
 
-/** WGSL of a column's place among taps and channels as filters have them, channels innermost; beyond `columns` where it is none. */
+/** WGSL of a column's index in the filter, channels innermost; beyond `columns` for padding. */
 export function ringColumn(
   module: ModuleBuilder,
   { taps, block, channels }: RingColumns,
@@ -133,25 +133,24 @@ export interface RingTensor {
   readonly vector: TileAccess["vector"];
 }
 
-/** What both operands' text is made of: names of the rows, then what is declared and asked of a slot. */
+/** WGSL that both operands share: names of the rows, the loop's state, and what a slot declares. */
 interface RingText {
   readonly rows: readonly string[];
   readonly walk: LoaderState;
-  /** WGSL of the row and the image of the box that a slot is of. */
+  /** A slot's row and image within the box. */
   high(slot: number): string;
   image(slot: number): string;
-  /** Declares these, of depth `row`. */
+  /** Declares them for depth `row`. */
   declare(slot: number, row: string): string;
-  /** Under which conditions there are such. */
+  /** Conditions under which they exist. */
   conditions(slot: number): string[];
 }
 
 /**
- * State of the loop: the place in its row of a step, `{operand}_x`, the first row of its box along every other axis,
- * `{operand}_row{d}`, and its first image. Where boxes divide rows and images all of them are there, but of an operand whose state leaves
- * the last box before the products do, whose images end.
+ * State of the loop: a step's place in its row, `{operand}_x`, the first row of its box along every other axis, `{operand}_row{d}`, and
+ * its first image. Rows and images need no check where boxes divide them, except images of an operand that is loaded ahead.
  *
- * @param behind Of what a step multiplies more than its own tile of: steps from the first of these tiles to the step.
+ * @param behind Steps that the operand is loaded ahead of the products; undefined where it is not.
  */
 function ringText(
   module: ModuleBuilder,
@@ -229,9 +228,9 @@ function ringText(
 }
 
 /**
- * Loads whose mask is of the step that they are of, and so kept with what is loaded, where there is any.
+ * Loads with a predicate each, which is kept beside the loaded value, where there is any condition.
  *
- * @param load WGSL of what a load gives, and of what it is kept by.
+ * @param load WGSL of the loaded value and of its conditions.
  */
 function keptLoads(
   load: (placeSlot: number, depthSlot: number) => { value: string; conditions: readonly string[] },
@@ -249,7 +248,7 @@ function keptLoads(
   };
 }
 
-/** A of backward-filter by rows: channels of the output gradient at the places of a step, zeros where it is idle. */
+/** A of backward-filter by rows: channels of the output gradient at a step's places, zeros in idle steps. */
 export function ringGradientLoader(
   module: ModuleBuilder,
   gradient: TensorAccess,
@@ -290,8 +289,8 @@ export function ringGradientLoader(
 }
 
 /**
- * B of backward-filter by rows: the input where the last taps of the step's places lie; columns of the loaded tile are of taps of the
- * other axes and channels.
+ * B of backward-filter by rows: the input at the last tap of a step's places. Columns of the loaded tile are taps of the other axes and
+ * channels.
  */
 export function ringInputLoader(
   module: ModuleBuilder,
