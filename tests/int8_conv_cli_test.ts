@@ -182,7 +182,6 @@ Deno.test("wgconv conv never lets int8 sums wrap around", async () => {
       "conv",
       ...int8,
       ...files,
-
       "--check",
       ...how,
     ]);
