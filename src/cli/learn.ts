@@ -56,7 +56,7 @@ export function budgetMs(
 export const SIZE_PROTOCOL = {
   samples: 3,
   fillMs: 1,
-  warmUpMs: { first: 100, next: 2, most: 150 },
+  warmUpMs: { first: 30, next: 2, most: 60 },
 };
 
 /**
@@ -75,7 +75,9 @@ export async function learnSize(
 ): Promise<DeviceModel | undefined> {
   const { device, software } = executor;
   const budget = budgetMs({ device, software, model: undefined }, planning, choice);
-  if (budget === 0 || software || isMeasured(device.adapter)) return undefined;
+  // Direct3D's compiler takes longer for a product than anyone waits.
+  const slow = Deno.build.os === "windows";
+  if (budget === 0 || software || slow || isMeasured(device.adapter)) return undefined;
   if (isUnsized(device)) return undefined;
   const reply = reporter("stderr");
   const start = performance.now();

@@ -24,6 +24,7 @@ const MOST = 4096;
 const LONGER = 1.5;
 /** Grids that are timed together. */
 const WORKGROUPS_TOGETHER = 8;
+const POWERS_TOGETHER = 3;
 
 /**
  * How many workgroups run side by side as fast as one alone: a grid of more takes a second wave. Looked for between powers of
@@ -33,7 +34,9 @@ const WORKGROUPS_TOGETHER = 8;
  */
 export async function countMultiprocessors({ time }: Pick<Measuring, "time">): Promise<number> {
   const known = new Map<number, number>();
-  const measure = async (grids: readonly number[]) => {
+  // One alone goes with all: clocks may rise.
+  const measure = async (others: readonly number[]) => {
+    const grids = [1, ...others];
     const plans = grids.map((grid) => {
       return { name: `busy ${grid}`, plan: busyPlan(grid), dtype: "f32" as const };
     });
@@ -47,12 +50,16 @@ export async function countMultiprocessors({ time }: Pick<Measuring, "time">): P
       known.set(grid, taken.min);
     });
   };
-  const powers = Array.from({ length: 1 + Math.log2(MOST) }, (_, exponent) => 2 ** exponent);
-  await measure(powers);
-  const alone = known.get(1)!;
-  const isLonger = (grid: number) => known.get(grid)! > LONGER * alone;
-  const end = powers.find(isLonger);
-  if (end === undefined) return MOST;
+  const isLonger = (grid: number) => known.get(grid)! > LONGER * known.get(1)!;
+  let end: number | undefined;
+  // Grids beyond the end take long on small devices.
+  for (let next = 2; end === undefined; next *= 2 ** POWERS_TOGETHER) {
+    if (next > MOST) return MOST;
+    const powers = Array.from({ length: POWERS_TOGETHER }, (_, i) => next * 2 ** i)
+      .filter((grid) => grid <= MOST);
+    await measure(powers);
+    end = powers.find(isLonger);
+  }
   let [least, most] = [end / 2, end];
   while (most - least > 1) {
     const parts = Math.min(WORKGROUPS_TOGETHER, most - least);
