@@ -74,6 +74,10 @@ const AUTO = ["f32", "f32-any", "f16x3", "tf32", "f16-f32", "bf16-f32", "f16", "
 export interface Claim {
   readonly name: string;
   readonly ways: readonly Way[];
+  /** Of results in 16 bits: f32's tiles, which libraries take unasked, before their results are rounded. */
+  readonly unrounded: readonly Way[];
+  /** What results are rounded to. */
+  readonly results?: "f16" | "bf16" | undefined;
 }
 
 /** In what a subject is to be made for a claim: products of f64 and int8 have references of their own. */
@@ -106,7 +110,12 @@ function claimOf(name: string, of: ClaimedCase): Claim {
   const ways = waysOf(name, of).filter(({ arithmetic: { begin, chain = 1 } }) =>
     (begin === undefined || of.added) && (chain === 1 || chain < of.length)
   );
-  return { name, ways: ways.map((way) => ({ ...way, name: `${name}, ${way.name}` })) };
+  const [{ arithmetic: { results, sums, math, tiles } } = { arithmetic: {} }] = ways;
+  const plain = results !== undefined && sums === "f32" && !math && !tiles;
+  const unrounded = (plain ? anyTiles(of.problem) : [])
+    .map((way) => ({ ...way, arithmetic: { ...way.arithmetic, sums: "f32" } as const }));
+  const named = ways.map((way) => ({ ...way, name: `${name}, ${way.name}` }));
+  return { name, results, ways: named, unrounded };
 }
 
 function waysOf(name: string, of: ClaimedCase): readonly Way[] {
@@ -227,6 +236,8 @@ function algorithmTiles(text: string, problem: ConvProblem | undefined): readonl
 /** The ways of any algorithm in f32 beside plain sums; none where it has no tiles. */
 function anyTiles(problem: ConvProblem | undefined): readonly Way[] {
   if (problem === undefined || !isUnitStep(problem)) return [];
+  // A filter of one tap is a product.
+  if (problem.filterSize.every((taps) => taps === 1)) return [];
   return [...winogradTilesUpTo(ANY_POINTS, problem), ...fftTiles(problem)];
 }
 
