@@ -10,13 +10,13 @@ export interface TileAccess {
   readonly vector: 1 | 4 | 8;
   /** What loads give and the tile holds; u32 of eight halves. */
   readonly value: Scalar;
-  /** Along which side of the tile neighbouring threads lie in memory, and a vector's elements where nothing else is said. */
+  /** The side of the tile along which neighbouring threads load neighbours in memory: coalesced. A vector's elements, too, by default. */
   readonly along: "place" | "depth";
-  /** Along which side a vector's elements lie, where that is not {@linkcode along}. */
+  /** The side along which a vector's elements lie, where that is not {@linkcode along}. */
   readonly vectorAlong?: "place" | "depth";
-  /** Elements in memory from a place to the next, where that is known and places do not lie beside each other. */
+  /** Elements from a place to the next in memory, where that is known and places are not contiguous. */
   readonly pitch?: number;
-  /** Runs of as many values each, in which the tile's depth lies in memory; one where absent. */
+  /** Contiguous runs of equal length in which the tile's depth lies in memory; one where absent. */
   readonly runs?: number;
   /** Taps that share what is loaded: of one step, or of several; each has its own where absent. */
   readonly sharedTaps?: TapRow | TapRing;
@@ -30,7 +30,7 @@ export interface LoaderState {
   readonly step?: string;
   /** Moves it to the next step. */
   readonly advance: string;
-  /** Sets it again at the begin of each row of steps, where steps go by rows. */
+  /** Sets it at the begin of each row, where steps go row by row. */
   readonly rowBegin?: string;
 }
 
@@ -86,8 +86,8 @@ export function deepState(operand: "a" | "b", tileDepth: number): LoaderState {
 }
 
 /**
- * Taps along the last axis that a step multiplies what it has loaded with, places apart: the tile then holds the places of all of
- * them, and of the step's depth the share of one.
+ * Taps along the last axis that share a step's loads: the tile holds the places that all of them meet, and for each place the depth of
+ * one tap.
  */
 export interface TapRow extends Taps {
   readonly kind: "row";
@@ -99,7 +99,7 @@ export interface Taps {
   readonly dilation: number;
 }
 
-/** Taps that meet what steps before have loaded, steps apart. */
+/** A sliding window: taps that use what earlier steps loaded. */
 export interface TapRing extends Taps {
   readonly kind: "ring";
   /**
@@ -109,13 +109,13 @@ export interface TapRing extends Taps {
   readonly row?: RingRow | undefined;
 }
 
-/** A row of steps as long as the input's, which begins so many places before it. */
+/** A row of as many steps as the input's row has places; its taps begin `padding` places before that. */
 export interface RingRow {
   readonly steps: number;
   readonly padding: number;
 }
 
-/** The taps of a ring that lie in the row of a step, `step` steps from its begin. */
+/** The taps of a ring that lie inside the row at its step `step`. */
 export function tapsInRow({ taps, dilation, row }: TapRing, step: number): readonly number[] {
   return range(taps).filter((tap) => {
     if (row === undefined) return true;
@@ -124,7 +124,7 @@ export function tapsInRow({ taps, dilation, row }: TapRing, step: number): reado
   });
 }
 
-/** Mean share of a ring's taps that lie in the row of a step. */
+/** Mean share of a ring's taps that lie inside the row. */
 export function shareInRow(ring: TapRing): number {
   const { taps, row } = ring;
   if (row === undefined) return 1;
@@ -132,12 +132,12 @@ export function shareInRow(ring: TapRing): number {
   return steps.reduce((sum, count) => sum + count, 0) / (taps * row.steps);
 }
 
-/** Steps or places from the first of a row of taps to the last. */
+/** Steps or places from the first tap to the last. */
 export function tapReach({ taps, dilation }: Taps): number {
   return (taps - 1) * dilation;
 }
 
-/** Places and depth of the tile that a loader fills, for so many places and so deep a step. */
+/** Places and depth of the tile that is loaded, for a product tile of `extent` places and depth `depth`. */
 export function loadedTile(
   { sharedTaps }: Pick<TileAccess, "sharedTaps">,
   extent: number,
@@ -159,7 +159,7 @@ export function tapRingOf({ sharedTaps }: Pick<TileAccess, "sharedTaps">): TapRi
   return sharedTaps?.kind === "ring" ? sharedTaps : undefined;
 }
 
-/** Elements of a load for a policy: eight halves for matrix units where all that it steps over is of whole eights. */
+/** Elements of a load: eight halves on matrix units where all strides are multiples of eight. */
 export function policyVector(
   { matrix }: Pick<TilePolicy, "matrix">,
   vector: 1 | 4,
@@ -169,7 +169,7 @@ export function policyVector(
   return halves && steps.every((elements) => elements % 8 === 0) ? 8 : vector;
 }
 
-/** Binds what a loader of so many elements reads: eight halves are four words. */
+/** Binds the tensor that a loader of such vectors reads: eight halves are four words. */
 export function loadedTensor(
   module: ModuleBuilder,
   name: string,
@@ -227,8 +227,8 @@ export const VECTOR_BYTES = 16;
 const LINE_BYTES = 128;
 
 /**
- * Whether places that follow each other lie in one line, of whose vectors each has 16 bytes: apart, they take as many lookups more.
- * Whole lines lie between them where nothing is said.
+ * Whether neighbouring places share a cache line, with vectors of 16 bytes. Else each takes a lookup of its own. Without a known pitch
+ * they do not.
  */
 export function sharesLines(
   { along, vector, pitch }: Pick<TileAccess, "along" | "vector" | "pitch">,
@@ -237,38 +237,37 @@ export function sharesLines(
     2 * pitch * VECTOR_BYTES / vector <= LINE_BYTES;
 }
 
-/** Threads whose stores of 16 bytes to workgroup memory pass at once, over all of its banks. */
+/** Threads whose stores of 16 bytes fill all banks of workgroup memory once. */
 const PHASE = 8;
 
-/** Whether rows of so many vectors of 16 bytes, 16 bytes apart, share banks with their neighbours. */
+/** Whether neighbouring rows of so many vectors of 16 bytes, with 16 bytes between rows, conflict in banks. */
 export function sharesBanks(vectors: number): boolean {
   return vectors === 2 || vectors === 4;
 }
 
 /**
- * WGSL of the row that is `index`-th where rows of so many vectors of 16 bytes lie 16 bytes apart and those that are stored at once
- * lie in different banks: of two vectors 0, 2, 4, 6, then 1, 3, 5, 7, of four 0, 4, then 1, 5, and so on, and all rows as they
- * follow each other where nothing is gained.
+ * WGSL of the `index`-th row in an order without bank conflicts, a swizzle: rows of two vectors 0, 2, 4, 6, 1, 3, 5, 7, of four 0, 4, 1,
+ * 5, and so on; other rows in order.
  */
 export function bankedRow(index: string, vectors: number): string {
   return sharesBanks(vectors) ? turned(index, PHASE / vectors) : index;
 }
 
-/** WGSL of the place of row `row` in that order. */
+/** WGSL of the index of row `row` in that order. */
 export function bankedIndex(row: string, vectors: number): string {
   return sharesBanks(vectors) ? turned(row, vectors) : row;
 }
 
-/** Of eight that follow each other, in `columns` columns, the same column by column. */
+/** Transposes each eight consecutive indices, which lie in `columns` columns. */
 function turned(index: string, columns: number): string {
   const other = PHASE / columns;
   return `(${index}) / ${PHASE}u * ${PHASE}u + (${index}) % ${columns}u * ${other}u + (${index}) % ${PHASE}u / ${columns}u`;
 }
 
-/** What of a loader decides how its tile is dealt out. */
+/** What of an access decides which thread loads what. */
 type DealtLoader = Pick<TileAccess, "along" | "vector" | "vectorAlong" | "runs">;
 
-/** Whether whole rows of the tile, or of each of its runs, go to the threads, so that they share their index arithmetic. */
+/** Whether threads take whole rows of the tile, or of each of its runs, and so share index arithmetic. */
 export function dealsRows(
   loader: DealtLoader,
   extent: number,
@@ -284,7 +283,7 @@ function dealsWhole(inner: number, threads: number): boolean {
   return threads % inner === 0 || inner % threads === 0;
 }
 
-/** Whether runs are dealt out one after the other: where threads take whole rows of one at once, and none is left over. */
+/** Whether runs are dealt out one by one: where the threads divide a run into whole rows evenly. */
 function dealsRuns(
   { runs = 1, ...loader }: DealtLoader,
   extent: number,
@@ -297,10 +296,10 @@ function dealsRuns(
 }
 
 /**
- * Deals the tile out to the threads so that neighbours read neighbours in memory. Where they do not divide it
- * evenly, the last load of some lies outside, and is guarded, or duplicates their first one, which they store again.
+ * Deals the tile out to the threads so that loads are coalesced. Where threads do not divide the tile evenly, the last load of some is
+ * guarded, or duplicates their first one, which is then stored twice.
  *
- * @param banked Whether a row's vectors are of 16 bytes, and rows 16 bytes apart: neighbours then take rows of different banks.
+ * @param banked Whether vectors have 16 bytes, and rows 16 bytes between them: rows then come in an order without bank conflicts.
  * @throws {Error} if the tile has no whole number of vectors: a policy that no kernel can use.
  */
 export function scheduleLoads(
@@ -342,7 +341,7 @@ export function scheduleLoads(
   const outerSlots = rows ? Math.ceil(outer / step) : innerSlots;
   const whole = (out: number) =>
     rows ? (out + 1) * step <= outer : (out + 1) * threads <= inner * outer;
-  // Of a slot that some threads have no load of, whether they have a first one.
+  // Whether threads without a load in a slot repeat their first one.
   const repeats = (out: number) => duplicateLoad && !whole(out) && whole(0);
   // A thread's index among all vectors.
   const own = (slot: number) => {

@@ -13,7 +13,7 @@ export interface FragmentPlaces {
   readonly fragmentColumns: number;
   /** Rows of a fragment; 4 where absent. */
   readonly fragmentHeight?: 1 | 4;
-  /** What the accumulators are in; f32 where absent. */
+  /** The accumulators' type; f32 where absent. */
   readonly sum?: Scalar;
   row(i: number): string;
   column(j: number): string;
@@ -21,13 +21,13 @@ export interface FragmentPlaces {
   readonly columnStep?: number;
 }
 
-/** What becomes of the accumulators `c{row}_{fragment column}`: the statements that store them. */
+/** An epilogue: the statements that store the accumulators `c{row}_{fragment column}`. */
 export interface OutputStore {
   /** Functions the statements call. */
   readonly declarations: string;
-  /** Along which results lie side by side, as far as they leave in fours. */
+  /** The side along which four results are stored at once. */
   readonly side: "rows" | "columns";
-  /** Iterations of loops that a value takes. */
+  /** Loop iterations for each value. */
   readonly iterations: number;
   /**
    * @param totals Of sums that come in parts: how the names of the variables begin that {@linkcode totals} declares. They are added,
@@ -97,7 +97,7 @@ function walkedOutput(
   };
 }
 
-/** The side along which four results leave in one store. */
+/** The side along which four results are one store. */
 export type OutputVector = "rows" | "columns" | "none";
 
 /**
@@ -115,7 +115,7 @@ export interface OutputMap {
   readonly interleave?: string;
   /** Places of a period that are results, the first ones, where not all are. */
   readonly results?: string;
-  /** WGSL of which column of the result the product's is, of four that follow each other the first; the same where absent. */
+  /** Maps a column of the product to one of the result, called for the first of four; the same where absent. */
   column?(column: string): string;
   /** Offset of the batch and split of this workgroup. */
   readonly base: string;

@@ -42,7 +42,7 @@ export function tileSizesText(
 export interface TilePolicy {
   /** One of {@linkcode TILE_POLICIES}, or its tile. */
   readonly name: string;
-  /** The policy whose tile it has and deeper steps: what a device model says of that one is said of it, but for `tapRows` and `tapRings`. */
+  /** The policy that it is a deeper version of: a device model's figures of that one hold for it, except `tapRows` and `tapRings`. */
   readonly deeper?: string;
   readonly rows: number;
   readonly columns: number;
@@ -63,9 +63,9 @@ export interface MatrixTile {
   readonly lanes: number;
   /** Its matrices of sums along rows and columns. */
   readonly matrices: readonly [number, number];
-  /** Those that it passes on at once, through workgroup memory. */
+  /** Those that it stages in workgroup memory at once. */
   readonly stage: readonly [number, number];
-  /** Whether these, one beside the other in no row, lie there by columns: of results along rows. */
+  /** Whether staged matrices lie by columns, for results along rows. */
   readonly byColumns?: boolean;
   /**
    * Whether operands are f32 in two halves: along the depth a matrix of high ones, then one of low ones
@@ -110,7 +110,7 @@ export const TILE_POLICIES: readonly TilePolicy[] = [
 /** Policies of few rows or columns: bound by memory, with many loads a thread. */
 export const THIN_POLICIES: readonly string[] = ["sliver", "flat", "narrow"];
 
-/** What `--policy` calls a matrix times a few vectors, which no tile of the mainloop multiplies (`src/kernels/gemv.ts`). */
+/** `--policy gemv`: a matrix times few vectors, which has no tiles (`src/kernels/gemv.ts`). */
 export const GEMV = "gemv";
 
 /** The policy of that name, or the tile that it is ({@linkcode parseTilePolicy}). */
@@ -121,7 +121,7 @@ export function findPolicy(name: string): TilePolicy | undefined {
 /** Warps that a grid of threads may be cut into, squarest first. */
 const WARPS = [[4, 8], [8, 4], [2, 16], [16, 2], [1, 32], [32, 1]] as const;
 
-/** Sums that the registers of a thread may hold at all: at most 255 of 32 bits. */
+/** Most accumulators of a thread: it has 255 registers. */
 const MOST_SUMS = 256;
 
 /**

@@ -53,15 +53,15 @@ export interface Figures {
   readonly throughput: Throughput;
   /** The cache block a kernel runs with. */
   block(omega: Omega): CacheBlock;
-  /** How much longer a kernel takes where channels do not lie innermost, by its tiles in a row of a segment. */
+  /** How much longer a kernel takes where channels are not innermost, by its tiles in a row of a segment. */
   across(omega: Omega, wide: number): number;
   /** Kernels, one after the other, in which its slices are multiplied. */
   sets(omega: Omega): number;
-  /** How many times a launch each of these costs, where they are more than one. */
+  /** Cost of each of them in launches, where there are several. */
   readonly setLaunches: number;
-  /** The speed of a kernel that stores its sums in parts as a share of one's that need not. */
+  /** Share of its speed that a kernel keeps whose sums are flushed. */
   readonly parts: number;
-  /** TB/s at which workgroups store their sums, as each does at its end. */
+  /** TB/s at which workgroups store their sums at their end. */
   readonly storeRate: number;
   /** In place of the fastest. */
   readonly pair?: KernelPair | undefined;
@@ -69,19 +69,19 @@ export interface Figures {
   readonly segments?: number | undefined;
 }
 
-/** Pairs up to this much slower by their rates alone are tried, whose segments and number of kernels may suit a problem better, and are worth measuring. */
+/** Pairs are tried, and worth measuring, up to this much slower by their rates: their segments may suit a problem better. */
 const PAIR_SLACK = 1.5;
-/** Of segmentations so little slower than the fastest, the one with the fewest buckets is taken: with less the suite's mean workspace leaves Table 2. */
+/** Among segmentations up to this much slower than the fastest, the one with fewest buckets wins; with less slack the suite's workspace exceeds the paper's Table 2. */
 const TIME_SLACK = 1.022;
-/** Of those with so few more buckets than need be, the one of the widest segments is taken. */
+/** Among those with up to this many times the fewest buckets, the widest segments win. */
 const BUCKET_SLACK = 1.1;
-/** Products of a kernel's longest sum, and of one's whose slices are in sets, of which the MARE else is above that of Ω8(3,6) alone. */
+/** Products of the longest sum that is not flushed; fewer where slices are in sets, whose MARE would else exceed Ω8(3,6)'s. */
 const LONGEST_SUM = { whole: 2048, sets: 1536 };
-/** Of the tiles of a pair with a nested kernel at least so much is ∇Y: others are slower than kernels along one axis. */
+/** Least share of a nested kernel's tiles that is ∇Y: with more padding kernels along one axis are faster. */
 const NESTED_FILLED = 0.9;
-/** Rows of segments are even, or the last is so high, or lower, as a share of the others: what it has room in is left of their last round. */
+/** Rows of segments are even, or the last one is lower by these shares, to fit in the last wave. */
 const LAST_SHARES = [3 / 4, 1 / 2, 1 / 3, 1 / 4];
-/** Of more rows than these the last is too small a part of what runs. */
+/** With more rows the last one matters too little. */
 const MOST_LOWERED = 32;
 /** Segment counts are tried up to this multiple of Ẑ. */
 const COUNT_SLACK = 2;
@@ -112,7 +112,7 @@ export function configure(problem: ConvProblem, figures: Figures): Configuration
   }).sort((a, b) => a.leastMs - b.leastMs);
   let fastest = Infinity;
   const timed = [];
-  // What cannot be fast enough need not be looked at.
+  // Choices are sorted by a lower bound: the rest cannot be faster.
   for (const { leastMs, ...choice } of choices) {
     if (leastMs > fastest * TIME_SLACK) break;
     const predictedMs = predictMs(problem, axes, choice.pair, choice.segmentation, figures);
@@ -130,7 +130,7 @@ export function configure(problem: ConvProblem, figures: Figures): Configuration
   return { ...best, axes, blocks: blockCount(problem, best.pair.first, block(best.pair.first)) };
 }
 
-/** Products of a kernel's longest sum: longer ones are stored in parts of equal length, none longer than this: one f32 accumulator errs by more with its length. */
+/** Products of a kernel's longest sum: longer ones are flushed in equal parts, because an f32 accumulator errs more with its length. */
 export function longestPart(omega: Omega): number {
   return threadSets(omega) === 1 ? LONGEST_SUM.whole : LONGEST_SUM.sets;
 }

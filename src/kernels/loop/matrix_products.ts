@@ -32,7 +32,7 @@ export interface UnitFlush {
   readonly totals: "registers" | "result";
 }
 
-/** Declares which results are the subgroup's, and which of those that pass on at once are the thread's. */
+/** Declares which results are the subgroup's, and which of the staged ones are the thread's. */
 export function matrixPlaces(policy: MatrixTilePolicy, memory: MatrixMemory): string {
   const { unit, lanes, matrices, stage } = policy.matrix;
   const [down, across] = subgroupGrid(policy);
@@ -41,7 +41,7 @@ export function matrixPlaces(policy: MatrixTilePolicy, memory: MatrixMemory): st
     throw new Error(`Cannot deal ${stage.join(" x ")} matrices to ${lanes} threads`);
   }
   return [
-    // No subgroup beyond those that a device's own count may add loads from elsewhere.
+    // A device may run more subgroups than were asked for: these load nothing from elsewhere.
     `  let unit = min(subgroup, ${down * across - 1}u);`,
     `  let unit_row = (unit / ${across}u) * ${matrices[0] * unit.m}u;`,
     `  let unit_column = (unit % ${across}u) * ${matrices[1] * unit.n}u;`,
@@ -59,19 +59,19 @@ export function matrixPlaces(policy: MatrixTilePolicy, memory: MatrixMemory): st
   ].join("\n");
 }
 
-/** The matrices that pass on at once: how many times, and of which the first is where. */
+/** The rounds in which matrices are staged: row and column of the first one of each. */
 function rounds({ matrices, stage }: MatrixTile): readonly (readonly [number, number])[] {
   const of = (side: 0 | 1) => range(matrices[side] / stage[side]).map((i) => i * stage[side]);
   return of(0).flatMap((row) => of(1).map((column) => [row, column] as const));
 }
 
-/** Fragments of 4 x 4 results of a thread in a round, all of the same columns, and rows from one to the next. */
+/** A thread's fragments of 4 x 4 results in a round, all in the same columns, and rows from one to the next. */
 function fragmentsOf({ unit, lanes, stage }: MatrixTile): { count: number; rows: number } {
   const high = 4 * lanes / (stage[1] * unit.n / 4);
   return { count: stage[0] * unit.m / high, rows: high };
 }
 
-/** A thread's vectors of a round, each of four columns of a row: how they are read, and WGSL of each. */
+/** A thread's vectors in a round, four columns of a row each: statements that read them, and their WGSL. */
 function stagedVectors(
   tile: MatrixTile,
   { byColumns, stride, read }: MatrixMemory["stage"],
@@ -102,8 +102,8 @@ function stagedVectors(
 }
 
 /**
- * The statements that bring a round's matrices to where all threads of the subgroup read them: a thread cannot read single
- * elements of a matrix, which the epilogue needs.
+ * The statements that stage a round's matrices in workgroup memory: the epilogue needs single elements, which threads cannot read from
+ * a matrix.
  */
 function stageText(
   tile: MatrixTile,
@@ -126,7 +126,7 @@ function sumName(row: number, column: number): string {
   return `sum${row}_${column}`;
 }
 
-/** A matrix of an operand: its name, its type, how it is loaded. */
+/** A matrix of an operand: name, type, and the WGSL that loads it. */
 interface LoadedMatrix {
   readonly name: string;
   readonly type: string;
@@ -134,8 +134,8 @@ interface LoadedMatrix {
 }
 
 /**
- * Matrices of an operand that a subgroup multiplies at once: one each, of split operands high halves and the low ones that follow
- * them down the depth.
+ * The matrices of an operand in one product: one for each place; of operands in halves a high one and a low one, which follows down the
+ * depth.
  */
 function operandsOf(
   operand: "a" | "b",
@@ -155,8 +155,8 @@ function operandsOf(
 }
 
 /**
- * The products of a step of split operands, the small ones first; that of both low halves is below what f32 has. Low halves of A are
- * gone when its high ones are loaded: registers are short.
+ * The products of a step of operands in halves, small ones first. The product of two low halves is below f32's precision. A's low halves
+ * are dropped before its high ones are loaded, because registers are short.
  */
 function splitProducts(
   lefts: readonly LoadedMatrix[][],
@@ -270,7 +270,7 @@ export function matrixProducts(
   };
 }
 
-/** What becomes of the sums, round by round. */
+/** The epilogue: sums round by round, through workgroup memory. */
 export function matrixOutput(
   { matrix }: MatrixTilePolicy,
   { stage, tiles }: MatrixMemory,
@@ -278,7 +278,7 @@ export function matrixOutput(
   flush: UnitFlush | undefined,
 ): string {
   const { unit } = matrix;
-  // Columns of a matrix lie so many places apart that go round a subgroup's.
+  // Places from one column of a matrix to the next: with rows of taps matrices share places cyclically.
   const apart = tiles[1].cyclic?.matrices ?? 1;
   const fours = unit.n / 4;
   const fragments = fragmentsOf(matrix);
@@ -304,7 +304,7 @@ export function matrixOutput(
       }),
   });
   const totals = (round: number) => `total${round}_`;
-  // What is added travels a round ahead.
+  // Earlier sums are loaded a round ahead.
   const load = (round: number) =>
     stored && round < all.length ? [output.totals!(placesOf(all[round]!), totals(round))] : [];
   return [
@@ -325,26 +325,26 @@ export function matrixOutput(
 /** WGSL that adds the product of matrices `a` and `b` to a sum of a subgroup, by its row and column of matrices. */
 type Multiply = (row: number, column: number, a: string, b: string) => string;
 
-/** What of a tile's places a subgroup has: matrices of so many places, rows or columns, and how many of them. */
+/** A subgroup's matrices along one side of a tile: places of each, and how many. */
 interface SubgroupSide {
   readonly tile: MatrixOperandTile;
   readonly each: number;
   readonly count: number;
 }
 
-/** The products of a step that meets what steps before have loaded. */
+/** The products of a step of a sliding window, which uses what earlier steps loaded. */
 interface RingProducts {
-  /** Declares the matrices that a subgroup keeps of the steps before. */
+  /** Declares the matrices that are carried over. */
   readonly begin: string[];
-  /** Keeps those of the tile as the step before's, of one matrix's depth. */
+  /** Carries the tile's matrices over to the next step, for one matrix's depth. */
   next(at: number): string[];
-  /** Multiplies those of one matrix's depth with the given taps, all where none are, and keeps them. */
+  /** Multiplies them with the given taps, all by default, and carries them over. */
   multiply(at: number, taps?: readonly number[]): string[];
 }
 
 /**
- * A step loads matrices of its own tile, which are its last taps', and the other taps meet those of the steps before, which a subgroup
- * keeps: a third of the loads of three taps, and no tiles that stay.
+ * A step loads the matrices of its own tile, for its last tap. The other taps use those of earlier steps, which stay in registers: with
+ * three taps a third of the loads.
  *
  * @param deep Matrices along the depth of a step.
  */
@@ -387,8 +387,7 @@ export function ringProducts(
 }
 
 /**
- * Products of the steps of a ring's row whose taps are not all in it, from its begin and to its end, by `text` of those that are. Some step
- * between has all.
+ * Products of the steps at a row's ends, where not all taps lie inside; `text` gives those of the taps that do. Some step between has all.
  */
 export function rowEnds(
   ring: TapRing,
@@ -405,8 +404,8 @@ export function rowEnds(
 }
 
 /**
- * Products of a row of taps, of one matrix's depth of each: places go round the subgroup's matrices, so that a tap meets those of the tap
- * before but for the first ones, in whose place others are loaded. Left matrices come one at a time, since those on the right stay.
+ * Products of a row of taps, one matrix deep: a subgroup's matrices share places cyclically, so that a tap reuses all of the previous
+ * tap's matrices but the first. Left matrices are loaded one at a time, because right ones stay in registers.
  */
 export function cyclicProducts(
   left: SubgroupSide,

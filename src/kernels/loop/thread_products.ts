@@ -9,22 +9,21 @@ import type { TilePolicy } from "../policy.ts";
 /** The name of the sums of a thread's row `row` in its vector of columns `fragment`. */
 export type SumName = (row: number, fragment: number) => string;
 
-/** What a thread does with one row of both tiles: the place of a `Policy::Operator` of CUTLASS. */
+/** How a thread multiplies one row of both tiles: CUTLASS's `Policy::Operator`. */
 export interface InnerProduct {
-  /** What its sums are in. */
+  /** The accumulator's type. */
   readonly sum: Scalar;
-  /** What of a tile goes into a product, `width` values wide. */
+  /** A tile's values as factors, `width` of them. */
   factor(tile: Scalar, text: string, width: 1 | 4): string;
   /** Adds the products of one value of A and four of B to four sums. */
   multiply(sums: string, a: string, b: string): string;
-  /** Adds the product of two values to a sum, where the text may do so one by one. */
+  /** Adds the product of two values to a sum; absent where products come in vectors only. */
   multiplyOne?(sum: string, a: string, b: string): string;
 }
 
 /**
- * In which order a thread multiplies what it has of a row of both tiles: vectors row by row, or value by value there and back, along
- * rows (`serpentine`) or `columns`, so that each product of the row shares a value with the one before it: NVIDIA's code of that text
- * is mostly faster: up to 5 % on an H200.
+ * The order of a thread's products: vectors row by row (`rows`), or single values back and forth along rows (`serpentine`) or along
+ * `columns`. Each product then shares a factor with the one before, which is up to 5 % faster on an H200.
  */
 export type ProductOrder = "rows" | "serpentine" | "columns";
 
@@ -56,7 +55,7 @@ export function innerProduct(accumulate: Accumulation): InnerProduct {
   return accumulate === "i32" ? DOT4 : fusedMultiplyAdd(accumulate);
 }
 
-/** The tile of results of a thread. */
+/** A thread's tile of results. */
 export type ThreadTile = Pick<TilePolicy, "threadRows" | "threadColumns">;
 
 /** Vectors along a side of the thread tile; a side of one place is read as one element. */
@@ -64,7 +63,7 @@ export function fragments(places: number): number {
   return Math.ceil(places / 4);
 }
 
-/** Calls `text` with each row of the thread tile and vector of its columns, rows first. */
+/** Calls `text` for each row of the thread tile and each vector of its columns. */
 export function eachSum(
   { threadRows, threadColumns }: ThreadTile,
   text: (row: number, fragment: number) => string,
@@ -79,7 +78,7 @@ export function clearSums(tile: ThreadTile, sum: SumName, scalar: Scalar): strin
   return eachSum(tile, (row, j) => `  ${sum(row, j)} = ${zeroOf(scalar, 4)};`).join("\n");
 }
 
-/** A thread's fragments of a row of both tiles: their names, `a0` and on and `b0` and on, and WGSL of what they are. */
+/** A thread's fragment of a row of a tile: its name, `a0` and on or `b0` and on, and its WGSL. */
 export interface Fragment {
   readonly name: string;
   readonly value: string;
@@ -134,12 +133,12 @@ export function multiplyFragments(
     : columns.flatMap((column) => thereAndBack(rows, column).map((row) => one(row, column)));
 }
 
-/** Places in their order, in odd turns from the last to the first. */
+/** The places, reversed in odd turns. */
 function thereAndBack(places: readonly number[], turn: number): readonly number[] {
   return turn % 2 === 0 ? places : places.toReversed();
 }
 
-/** Products of one chain in f16, rounded up to the tile's depth: f16 has 11 bits, so longer sums err by more than their products. */
+/** Products of one chain in f16, rounded up to the tile's depth: with 11 bits longer sums err more than their products. */
 export const F16_CHAIN = 32;
 
 /** The text of a thread's sums. */
@@ -157,8 +156,8 @@ export interface Sums {
 }
 
 /**
- * Sums of products, `c{index}` in the end. With `every` they are added up in chains of so many steps, each of
- * which then goes to a second set of registers: short chains in f16, and shorter rounding errors in f32.
+ * A thread's accumulators, `c{index}` in the end. With `every` they are flushed to a second set of registers every so many steps, which
+ * keeps chains short: f16 needs that, and f32 rounds less.
  *
  * @param scalar What products are added up in.
  * @param every Steps of a chain; 0 where one chain takes all.
@@ -225,9 +224,9 @@ export interface PipelineCut {
   readonly early: boolean;
 }
 
-/** Products of which every thread has a tile of its own, in registers. */
+/** Products of a mainloop in which every thread has a tile of results in registers. */
 export interface ThreadProducts {
-  /** Pairs that are multiplied one after the other, of one workgroup memory; a pair's rows of sums are behind those of the pairs before. */
+  /** Pairs of tiles that are multiplied one after the other; each pair's sums are further rows. */
   readonly tiles: readonly (readonly [WorkgroupTile, WorkgroupTile])[];
   readonly depth: number;
   /** The depth of a tile is text, not a loop. */
@@ -245,7 +244,7 @@ export interface ThreadProducts {
   readonly inner: InnerProduct;
   readonly threadTile: ThreadTile;
   readonly accumulate: AccumulationPolicy;
-  /** What tells the sums of a row and fragment from others: they are `c{index}` after the loop. */
+  /** The index in a sum's name, by row and fragment: `c{index}` after the loop. */
   readonly sumIndex: SumName;
 }
 
