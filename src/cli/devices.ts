@@ -41,6 +41,7 @@ export function devicesCommand(): CommandUnknownOpts {
       const { noAdapterMessage } = await import("../gpu/provider.ts");
       const { COMPUTE_FEATURES } = await import("../gpu/features.ts");
       const drivers = vulkanDrivers();
+      const isLinux = Deno.build.os === "linux";
       const listed = await listAdapters(backend);
       const adapters = (await describeAdapters(backend, adapter)).map((one) => ({
         ...one,
@@ -55,7 +56,7 @@ export function devicesCommand(): CommandUnknownOpts {
       } else {
         const lines = [
           ...formatChoices(listed, host),
-          ...formatDevices(adapters, drivers, COMPUTE_FEATURES),
+          ...formatDevices(adapters, isLinux ? drivers : undefined, COMPUTE_FEATURES),
         ];
         lines.forEach((line) => out.line(line));
       }
@@ -100,10 +101,27 @@ export function formatChoices(
   ];
 }
 
-/** The lines people read. `wanted` are the features worth missing. */
+/** PCI's and Khronos' numbers of vendors, as wgpu writes them. */
+const VENDORS: Readonly<Record<string, string>> = {
+  4098: "AMD",
+  4203: "Apple",
+  4318: "NVIDIA",
+  5045: "Arm",
+  5140: "Microsoft",
+  20803: "Qualcomm",
+  32902: "Intel",
+  65541: "Mesa",
+};
+
+/**
+ * The lines people read.
+ *
+ * @param drivers Of Vulkan; absent where the system's own interface is used.
+ * @param wanted The features worth missing.
+ */
 export function formatDevices(
   adapters: readonly (Description & Calibrated)[],
-  drivers: readonly Driver[],
+  drivers: readonly Driver[] | undefined,
   wanted: readonly string[],
 ): string[] {
   const lines: string[] = [];
@@ -114,7 +132,7 @@ export function formatDevices(
       adapter.adapter,
       `  backend    ${adapter.backend}`,
       `  kind       ${adapter.software ? "software (runs on the CPU)" : "GPU"}`,
-      `  vendor     ${adapter.vendor}`,
+      `  vendor     ${VENDORS[adapter.vendor] ?? adapter.vendor}`,
       ...(adapter.driver ? [`  driver     ${adapter.driver}`] : []),
       ...(calibration === undefined
         ? []
@@ -132,6 +150,7 @@ export function formatDevices(
       "",
     );
   }
+  if (drivers === undefined) return lines;
   lines.push(`Vulkan drivers${drivers.length === 0 ? ": none found" : ""}`);
   for (const { manifest, library, apiVersion } of drivers) {
     lines.push(`  ${library}  ${apiVersion}  ${manifest}`);

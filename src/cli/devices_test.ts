@@ -1,5 +1,6 @@
 import assert from "#assert";
 import { type CliResult, wgconv } from "../../tests/cli.ts";
+import { noAdapterMessage } from "../gpu/provider.ts";
 import { formatChoices, formatDevices } from "./devices.ts";
 
 /** Runs `wgconv devices` in a process of its own. */
@@ -72,6 +73,14 @@ Deno.test("formatDevices() tells what an adapter has and lacks", () => {
     "Vulkan drivers",
     "  lib.so  1.3.0  m.json",
   ]);
+});
+
+Deno.test("formatDevices() names vendors, and Vulkan's drivers only where they are used", () => {
+  const gpu = { adapter: "G", backend: "wgpu", software: false, features: [], limits: {} } as const;
+  const lines = formatDevices([{ ...gpu, vendor: "4203", subgroupSize: [32, 32] }], undefined, []);
+  assert.ok(lines.includes("  vendor     Apple"), lines.join("\n"));
+  assert.ok(!lines.some((line) => line.startsWith("Vulkan")), lines.join("\n"));
+  assert.match(noAdapterMessage("dawn", "windows"), /^Cannot open a GPU through Dawn: the system /);
 });
 
 Deno.test("formatChoices() lists what --adapter chooses among, and says where it cannot", () => {
