@@ -1,3 +1,4 @@
+import { withOneSpelling } from "./charts/points.ts";
 import { caseFigures } from "./case_figures.ts";
 import {
   canonicalProblem,
@@ -221,7 +222,7 @@ export function networksOf(
   ceilings: (record: ReadCase) => Ceilings,
 ): Network[] {
   // Layers of two networks may have the same size: the later record of a case counts within each.
-  const latest = [...Map.groupBy(cases, ({ problem }) => problem).values()]
+  const latest = [...Map.groupBy(withOneSpelling(cases), ({ problem }) => problem).values()]
     .flatMap((same) => latestCases(same).cases);
   const timed = withoutImageGradients(latest).filter((record) => uncounted(record) === undefined);
   const [maker, ...others] = usualMakers(timed);

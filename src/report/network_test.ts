@@ -104,3 +104,11 @@ Deno.test("networks, devices and element types that share layers stand apart", (
   assert.deepEqual(networksOf(mixed, CEILINGS).map(({ ms }) => ms), [8]);
   assert.deepEqual(networksOf([], CEILINGS), []);
 });
+
+Deno.test("a device that two makers spell otherwise is one", () => {
+  const ours = record(CONV, 2, { device: "nvidia-h200" });
+  const theirs = record(CONV, 3, { device: "NVIDIA H200", provider: "cudnn" });
+  const [network, ...more] = networksOf([ours, theirs], CEILINGS);
+  assert.deepEqual(more, []);
+  assert.deepEqual(network!.peers, [{ maker: "cudnn", ms: 12, ours: 8, layers: 4 }]);
+});

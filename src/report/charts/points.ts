@@ -54,7 +54,7 @@ export function chartPoints(all: readonly ReadCase[]): Point[] {
  * Cases with one name for each device: wgpu and CUDA say `NVIDIA H200` where Dawn says `nvidia-h200`. Capitals come before
  * small letters, and are what the table of devices has.
  */
-function withOneSpelling(cases: readonly ReadCase[]): ReadCase[] {
+export function withOneSpelling(cases: readonly ReadCase[]): ReadCase[] {
   const plain = (name: string) => name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
   const names = distinct(cases.map(({ device }) => device)).sort();
   const first = (device: string) => names.find((name) => plain(name) === plain(device))!;

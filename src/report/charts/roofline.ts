@@ -149,12 +149,12 @@ export interface Ceilings {
   readonly bandwidth?: number;
 }
 
-/** What was measured: GFLOP/s of multiply-adds from registers alone by dtype, and GB/s of a copy. */
+/** What was measured: GFLOP/s of multiply-adds from registers alone by dtype, of f16 and i8 on matrix units, and GB/s of a copy. */
 const DEVICES: ReadonlyMap<string, { bandwidth: number; peak: ReadonlyMap<string, number> }> =
   new Map([
     ["NVIDIA H200", {
       bandwidth: 4300,
-      peak: new Map([["f64", 29_300], ["f32", 65_100], ["f16", 108_600], ["i8", 106_700]]),
+      peak: new Map([["f64", 29_300], ["f32", 65_100], ["f16", 640_000], ["i8", 1_281_000]]),
     }],
   ]);
 
