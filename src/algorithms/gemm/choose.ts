@@ -138,11 +138,13 @@ export function mainloopTime(request: GemmRequest, { cost, policy }: Cut): numbe
 /** `auto` takes halves only where they are predicted to take less than this share of f32's time. */
 const CLEARLY_LESS = 0.9;
 
+type Math = Exclude<MathChoice, "auto">;
+
 /**
  * How a product is multiplied: what was asked for, or what takes less time where the device's model says that halves may be
  * taken at all. Products of nothing are in f32.
  */
-function chooseMath(request: GemmRequest): Planned<Exclude<MathChoice, "auto">> {
+function chooseMath(request: GemmRequest, cutOf: (math: Math) => Planned<Cut>): Planned<Math> {
   const { problem: { m, n, k, batch }, dtype, math = "auto" } = request;
   if (math === "f32" && dtype !== "f32") {
     return refusal("problem", `math f32 is of f32 operands, the dtype is ${dtype}`);
@@ -155,7 +157,7 @@ function chooseMath(request: GemmRequest): Planned<Exclude<MathChoice, "auto">> 
     least: LEAST_SPLIT_DEPTH,
     clearly: CLEARLY_LESS,
     time(math) {
-      const cut = cutGemm({ ...request, math });
+      const cut = cutOf(math);
       if (isRefusal(cut)) return cut;
       // Beside what the cut reckons with there is the pass over flagged tiles.
       return cut.cost + (math === "f16x3" ? deviceOf(request).costs.dispatch : 0);
@@ -163,16 +165,23 @@ function chooseMath(request: GemmRequest): Planned<Exclude<MathChoice, "auto">> 
   });
 }
 
-/** What multiplies a product, the mainloop or a matrix times vectors in its place: what was asked for, else what should take less. */
-export function chooseGemm(
-  request: GemmRequest,
-): Planned<{ math: Exclude<MathChoice, "auto">; gemv: Gemv | undefined }> {
-  const math = chooseMath(request);
+/** What multiplies a product: the mainloop, cut so, or a matrix times vectors in its place. */
+export interface GemmChoice {
+  readonly math: Math;
+  readonly gemv: Gemv | undefined;
+  /** The mainloop's cut, derived once. */
+  cut(): Planned<Cut>;
+}
+
+/** What was asked for, else what should take less. */
+export function chooseGemm(request: GemmRequest): Planned<GemmChoice> {
+  const cuts: { [math in Math]?: Planned<Cut> } = {};
+  const cutOf = (math: Math) => cuts[math] ??= cutGemm({ ...request, math });
+  const math = chooseMath(request, cutOf);
   if (isRefusal(math)) return math;
   const gemv = chooseGemv(request, () => {
-    const asked = { ...request, math };
-    const cut = cutGemm(asked);
-    return isRefusal(cut) ? Infinity : mainloopTime(asked, cut);
+    const cut = cutOf(math);
+    return isRefusal(cut) ? Infinity : mainloopTime({ ...request, math }, cut);
   });
-  return isRefusal(gemv) ? gemv : { math, gemv };
+  return isRefusal(gemv) ? gemv : { math, gemv, cut: () => cutOf(math) };
 }

@@ -29,7 +29,7 @@ import {
 } from "../../problem/gemm_problem.ts";
 import { splitDrift } from "../../problem/split_rounding.ts";
 import { planTunedProduct } from "../cost/tuned.ts";
-import { cutNotes, refuseCounts, UNBOUND_NOTE } from "../cut.ts";
+import { type Cut, cutNotes, refuseCounts, UNBOUND_NOTE } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
 import { pass, reducePass, reduceTilesPass, refuseBindings, runnable } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
@@ -55,13 +55,12 @@ import {
 } from "./operands.ts";
 import { SPLIT_NOTE, type SplitProduct, splitProduct, UNSTREAMED_NOTE } from "./split.ts";
 
-/** The request with what the planner chooses of the mainloop's variant. */
-function withTile(request: GemmRequest): GemmRequest {
+/** The request of a product that is cut so, with what the planner chooses of the mainloop's variant. */
+function withTile(request: GemmRequest, cut: Cut): GemmRequest {
   const { dtype, accumulate, variant } = request;
   if (dtype !== "f16" || accumulate === "f16" || variant?.halfTile !== undefined) return request;
   // Bound by memory, so f16 stays as it is on its way to the products.
-  const cut = cutGemm(request);
-  return !isRefusal(cut) && THIN_POLICIES.includes(cut.policy.name)
+  return THIN_POLICIES.includes(cut.policy.name)
     ? { ...request, variant: { ...variant, halfTile: true } }
     : request;
 }
@@ -120,7 +119,7 @@ export function tryPlanGemm(given: GemmRequest): Planned<Plan> {
 function planChosen(asked: GemmRequest): Planned<Plan> {
   const choice = chooseGemm(summedRequest(asked));
   if (isRefusal(choice)) return choice;
-  const { math, gemv } = choice;
+  const { math, gemv, cut } = choice;
   if (gemv !== undefined) {
     const plan = planGemv(asked, gemv.shape);
     // The mainloop may do with fewer bindings.
@@ -129,7 +128,7 @@ function planChosen(asked: GemmRequest): Planned<Plan> {
   // Of nothing to multiply that policy leaves nothing to choose.
   const { policy, ...rest } = asked;
   const request = policy === GEMV ? rest : asked;
-  const plan = planMath({ ...request, math });
+  const plan = planMath({ ...request, math }, policy === GEMV ? undefined : cut());
   // Halves take buffers and bindings that f32 does without.
   return isRefusal(plan) && math === "f16x3" && asked.math !== math && policy === undefined
     ? planMath({ ...request, math: "f32" })
@@ -143,9 +142,14 @@ function summedRequest(asked: GemmRequest): GemmRequest {
   return { ...asked, problem: { ...problem, k: summedDepth({ ...problem, alpha }) } };
 }
 
-/** Plans a product whose kind of multiplication is chosen. */
-function planMath(asked: GemmRequest): Planned<Plan> {
-  const request = withTile(summedRequest(asked));
+/** Plans a product whose math is chosen, and its cut where that is known. */
+function planMath(asked: GemmRequest, known?: Planned<Cut>): Planned<Plan> {
+  const summed = summedRequest(asked);
+  const first = known ?? cutGemm(summed);
+  if (isRefusal(first)) return first;
+  const request = withTile(summed, first);
+  const cut = request === summed ? first : cutGemm(request);
+  if (isRefusal(cut)) return cut;
   const { accumulate, ...summedInF32 } = asked;
   const { problem, limits } = request;
   const device = deviceOf(request);
@@ -155,8 +159,6 @@ function planMath(asked: GemmRequest): Planned<Plan> {
   const mode = m * n * k * batch === 0 ? "uniform" : request.sizes ?? "constant";
   const shapes = operandShapes(problem, asStored);
   const elements = batch * m * n;
-  const cut = cutGemm(request);
-  if (isRefusal(cut)) return cut;
   const { splits, head, policy } = cut;
   const { matrix } = policy;
   const variant = fullVariant({ raster: bandOfTiles(device, policy, request), ...request.variant });
