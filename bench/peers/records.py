@@ -85,7 +85,7 @@ def _driver():
 
 def print_record(record):
     """Prints a line as soon as it is known."""
-    print(json.dumps(record), flush=True)
+    print(json.dumps(record, separators=(",", ":")), flush=True)
 
 
 def print_cases(options, library, version, cases):
