@@ -1,5 +1,6 @@
 import { DEFAULT_LIMITS, type DeviceLimits } from "../algorithms/plan.ts";
 import { InputSyntaxError, InputTypeError } from "../errors.ts";
+import { parseJson } from "../json.ts";
 import { readText } from "../read_text.ts";
 import { readPathOr } from "./values.ts";
 
@@ -46,7 +47,12 @@ function limitsObject(text: string, path: string): Record<string, unknown> {
       }`,
     );
   }
-  throw new InputSyntaxError(`Cannot read ${path}: expected a JSON object of device limits`);
+  const expected = "expected a JSON object of device limits";
+  parseJson(
+    text,
+    (what, line) => new InputSyntaxError(`Cannot read ${path}: line ${line} ${what}, ${expected}`),
+  );
+  throw new InputSyntaxError(`Cannot read ${path}: ${expected}`);
 }
 
 function tryJson(text: string): unknown {

@@ -39,7 +39,11 @@ Deno.test("readDeviceModel() takes the model that docs/architecture.md shows", a
 Deno.test("readDeviceModel() refuses what is no model, and says where", () => {
   const refused = (text: string, pattern: RegExp) =>
     assert.throws(() => withFile(text, readDeviceModel), pattern, text);
-  refused("", /^SyntaxError: Cannot read .*\.json: expected a JSON object of a device model$/);
+  refused("", /^SyntaxError: Cannot read .*: line 1 ends in the middle, expected a JSON object of/);
+  refused(
+    '{"rates":\n{"packed":NaN}}',
+    /: line 2 has NaN, which JSON lacks, expected a JSON object/,
+  );
   refused("[1]", /expected a JSON object of a device model$/);
   refused('{"rates":{"packed":0}}', /rates\.packed is 0, expected at least/);
   refused('{"rates":{"packed":"52"}}', /rates\.packed is "52", expected a number/);

@@ -2,7 +2,7 @@ import * as v from "valibot";
 import { H200, softwareDevice } from "../../algorithms/device/h200.ts";
 import { type DeviceModel, weighsPolicy } from "../../algorithms/device/model.ts";
 import { InputSyntaxError, InputTypeError } from "../../errors.ts";
-import { schemaFault } from "../../json.ts";
+import { parseJson, schemaFault } from "../../json.ts";
 import { TILE_POLICIES } from "../../kernels/policy.ts";
 import { readText } from "../../read_text.ts";
 import type { DeviceDescription } from "../../report/environment.ts";
@@ -66,9 +66,16 @@ function merged<T>(base: T, over: unknown): T {
  * @throws {SyntaxError} for text that is no JSON, {TypeError} for a calibration of another version, or a field that a model does not have, or other than it has it.
  */
 export function readDeviceModel(path: string): DeviceModel {
-  const json = jsonObject(readText(path));
+  const text = readText(path);
+  const json = jsonObject(text);
   if (json === undefined) {
-    throw new InputSyntaxError(`Cannot read ${path}: expected a JSON object of a device model`);
+    const expected = "expected a JSON object of a device model";
+    parseJson(
+      text,
+      (what, line) =>
+        new InputSyntaxError(`Cannot read ${path}: line ${line} ${what}, ${expected}`),
+    );
+    throw new InputSyntaxError(`Cannot read ${path}: ${expected}`);
   }
   if (json.kind !== "calibration") {
     if (json.schema !== undefined) {
