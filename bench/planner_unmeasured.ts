@@ -214,7 +214,7 @@ async function measure(
   try {
     const times = await timeAll(gpu, list.map((plan) => ({ plan, dtype })));
     const learned: Record<number, { way?: number; tookMs: number }> = {};
-    for (const count of [3]) {
+    for (const count of [4]) {
       const some = entrants.slice(0, count);
       const start = performance.now();
       const found = fastestOf(
@@ -293,8 +293,8 @@ function summarize(folder: string): void {
     tell("  unknown GPU, unmeasured", of("unknown.auto"));
     tell("  (a) unknown GPU of a measured size, first choice", of("sized.auto"));
     tell(
-      "  (b) the same after timing three",
-      (line) => time(line, line.learned[3]!.way ?? line.ways["sized.auto"]) / best(line),
+      "  (b) the same after timing four",
+      (line) => time(line, line.learned[4]!.way ?? line.ways["sized.auto"]) / best(line),
     );
     for (const count of [2, 3, 4, 5]) {
       tell(
@@ -307,13 +307,13 @@ function summarize(folder: string): void {
       );
     }
   }
-  const took = lines.map(({ learned }) => learned[3]!.tookMs).toSorted((a, b) => a - b);
+  const took = lines.map(({ learned }) => learned[4]!.tookMs).toSorted((a, b) => a - b);
   const compiled = lines.map(({ ways, compileMs }) =>
-    [0, 1, 2].reduce((sum, place) => sum + (compileMs[ways[`candidate.${place}`] ?? -1] ?? 0), 0)
+    [0, 1, 2, 3].reduce((sum, place) => sum + (compileMs[ways[`candidate.${place}`] ?? -1] ?? 0), 0)
   ).toSorted((a, b) => a - b);
   const share = (all: number[], part: number) => all[Math.floor(part * (all.length - 1))];
   console.log(
-    `timing three: median ${share(took, 0.5)} ms, 95 % ${
+    `timing four: median ${share(took, 0.5)} ms, 95 % ${
       share(took, 0.95)
     } ms beside compilation of ` +
       `median ${share(compiled, 0.5)} ms, 95 % ${share(compiled, 0.95)} ms`,

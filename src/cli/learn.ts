@@ -28,7 +28,7 @@ export const CONV_BUDGET_HELP = "default 1, but 0 on an H100, H200 or calibrated
 /** Seconds that are spent unasked on GPUs without figures of their own. */
 const DEFAULT_SECONDS = 1;
 /** Ways to compute a problem that are timed. */
-const CANDIDATES = 3;
+const CANDIDATES = 4;
 /** Buffers of a way that is timed. */
 const MOST_BYTES = 2 ** 31;
 
@@ -78,7 +78,7 @@ export async function learnSize(
   // Direct3D's compiler takes longer for a product than anyone waits.
   const slow = Deno.build.os === "windows";
   if (budget === 0 || software || slow || isMeasured(device.adapter)) return undefined;
-  if (isUnsized(device)) return undefined;
+  if (choice.tuneBudget === undefined && isUnsized(device)) return undefined;
   const reply = reporter("stderr");
   const start = performance.now();
   const time: Measuring["time"] = async (plans) => {
@@ -88,7 +88,8 @@ export async function learnSize(
     return await timed(plans);
   };
   try {
-    const model = await measureSize(gpuModel(device.adapter), { limits: gpu.limits, time });
+    const known = { ...gpuModel(device.adapter), name: `${device.adapter}, by its measured size` };
+    const model = await measureSize(known, { limits: gpu.limits, time });
     const { multiprocessors, rates: { gathered, stream } } = model;
     const seconds = ((performance.now() - start) / 1000).toFixed(1);
     const found = { model, measured: ["multiprocessors"], times: {}, notes: [] };

@@ -54,14 +54,14 @@ export function planOn(
 /** How much time finding the fastest kernels may take. */
 export interface TuneOptions {
   /**
-   * Seconds in which the first call for a problem on a device may time the best three ways to compute it, compilation included. The
+   * Seconds in which the first call for a problem on a device may time the best four ways to compute it, compilation included. The
    * fastest is taken, and remembered with the device. 0 where absent: a model chooses.
    */
   readonly tuneBudget?: number;
 }
 
 /** Ways that are timed. */
-const CANDIDATES = 3;
+const CANDIDATES = 4;
 
 /** What was tried on a device, by classes of problems: the fastest of each, if any. */
 const learned = new WeakMap<GpuDevice, Map<string, TuningTable>>();

@@ -28,12 +28,16 @@ type Way = Omit<TunedChoice, "problem" | "kernels">;
 
 /** What is predicted to take more than so many times the fastest is not worth timing. */
 const HOPELESS = 4;
-/** A device nobody measured may be so many times as large as its model: products are then split further. */
-const LARGER = 3;
+/**
+ * Sizes of a device, over its model's, that cut its products otherwise: of one whose size is a guess much larger ones, of others what the
+ * model errs by. By 62 cases on an H200 (`bench/planner_unmeasured.ts`), with and without its size.
+ */
+const GUESSED_SIZES = [3, 8];
+const SIZES = [0.5, 2];
 
 /**
- * The ways to compute a problem that are most likely to hold the fastest on a device whose figures are guesses, the planner's choice
- * first: then the best of other algorithms, and its own choice as for a larger device, which fills more multiprocessors. Nothing
+ * The ways to compute a problem that are most likely to hold the fastest on a device that was not measured, the planner's choice
+ * first: then the best of other algorithms, and its own choice as for devices of other sizes, which splits products otherwise. Nothing
  * where the request leaves no choice.
  */
 export function shortlist(request: PlanRequest, count: number): Entrant[] {
@@ -54,14 +58,12 @@ export function shortlist(request: PlanRequest, count: number): Entrant[] {
     all.findIndex((one) => one.algorithm === algorithm) === place
   );
   const others = near.filter((one) => !kinds.includes(one));
-  const larger = LARGER * deviceOf(asked).multiprocessors;
-  const choices = [
-    ...kinds.slice(0, 2).map(choiceOf),
-    { ...choiceOf(own), multiprocessors: larger },
-    ...kinds.slice(2).map(choiceOf),
-    ...kinds.slice(1).map((rival) => ({ ...choiceOf(rival), multiprocessors: larger })),
-    ...others.map(choiceOf),
-  ];
+  const resized = otherSizes(asked).map((size) => ({ ...choiceOf(own), multiprocessors: size }));
+  const [first, second, ...rest] = [...kinds, ...others].map(choiceOf);
+  const next = second === undefined ? [] : [second];
+  const choices = deviceOf(asked).guessed
+    ? [first!, ...resized, ...next, ...rest]
+    : [first!, ...next, ...resized, ...rest];
   // A variant is no part of what is remembered.
   if (own.variant !== undefined) return [];
   return entrants(asked.problem, problemClass(asked), choices, count, (way) => {
@@ -91,7 +93,7 @@ export function shortlistProduct(request: GemmRequest, count: number): Entrant[]
     .map(({ policy }) => ({ algorithm: "gemm", policy }));
   const choices = [
     { algorithm: "gemm" },
-    { algorithm: "gemm", multiprocessors: LARGER * device.multiprocessors },
+    ...otherSizes(asked).map((multiprocessors) => ({ algorithm: "gemm", multiprocessors })),
     ...near,
   ];
   const key = productClass(asked);
@@ -114,6 +116,12 @@ function choiceOf({ algorithm, tile, pair }: Rival): Way {
     ...(tile === undefined ? {} : { tile }),
     ...(pair === undefined ? {} : { pair }),
   };
+}
+
+/** Multiprocessors of devices for which products are cut otherwise. */
+function otherSizes(request: Pick<PlanRequest, "device">): number[] {
+  const { multiprocessors, guessed } = deviceOf(request);
+  return (guessed ? GUESSED_SIZES : SIZES).map((size) => Math.ceil(size * multiprocessors));
 }
 
 function sized(

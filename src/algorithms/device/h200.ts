@@ -4,7 +4,8 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
 /**
  * An NVIDIA H200, the device that is assumed where none is said. Its figures are fitted to times that were measured on an H200, those of
  * matrix units also on an H100, so that choices count and not the figures themselves: `bench/planner_check.ts` says how much what is
- * chosen loses to the best.
+ * chosen loses to the best. `bench/fit_device_model.ts --figures NAMES RECORDS` fits figures to records; no command makes all of them,
+ * and the list says of each how it was found.
  *
  * - `rates`, `shares.sliced`: `bench/fit_device_model.ts`, to each algorithm's tiles by themselves on ResNet's and VGG's layers.
  *   `rates.depthwise*` and `shares.depthwiseTaps`: to the layers of `bench/suites/networks.txt`. `rates.few*`, `shares.few*`,

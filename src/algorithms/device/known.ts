@@ -163,7 +163,7 @@ export function unknownModel(adapter: string): DeviceModel {
   const name = named === undefined
     ? "unknown GPU, by a middle one's figures"
     : `unknown ${named.name} GPU, by a middle one's figures`;
-  return publishedModel(typical(like), name);
+  return { ...publishedModel(typical(like), name), guessed: true };
 }
 
 /** A name as its words: Dawn writes `nvidia-geforce-rtx-4090`. */

@@ -205,6 +205,8 @@ export interface DeviceShares {
 export interface DeviceModel {
   /** For people. */
   readonly name: string;
+  /** Whether its size is a guess, as of a GPU that nobody knows. */
+  readonly guessed?: boolean;
   /** A CPU: loops are kept short, and what unrolls much takes seconds to compile, so that `auto` leaves it aside. */
   readonly software: boolean;
   /** Multiprocessors, or what of a device runs workgroups by itself. */

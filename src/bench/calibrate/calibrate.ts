@@ -156,7 +156,7 @@ export async function calibrate(name: string, measuring: Measuring): Promise<Cal
   const multiprocessors = known.software
     ? known.multiprocessors
     : await countMultiprocessors(measuring);
-  const start = { ...known, name: `${name}, calibrated`, multiprocessors };
+  const start = { ...withoutGuess(known), name: `${name}, calibrated`, multiprocessors };
   const probes = calibrationProbes({ limits, matrixUnits, model: start });
   const { cases, unsettled, notes } = await measureProbes(probes, start, measuring);
   // What else runs on a CPU is in the least times least.
@@ -185,6 +185,10 @@ export async function calibrate(name: string, measuring: Measuring): Promise<Cal
   };
 }
 
+function withoutGuess({ guessed: _, ...model }: DeviceModel): DeviceModel {
+  return model;
+}
+
 /** What all rates scale by. */
 const SIZE = ["times.dispatch", "rates.gathered", "rates.stream"];
 
@@ -192,7 +196,7 @@ const SIZE = ["times.dispatch", "rates.gathered", "rates.stream"];
  * The model of a GPU of which the size alone is measured, in a fraction of a second: its multiprocessors, and what it waits, computes
  * and moves.
  *
- * @param known All else.
+ * @param known All else, and its name.
  * @throws {UnsupportedError} where one of these cannot be timed.
  */
 export async function measureSize(
@@ -202,7 +206,7 @@ export async function measureSize(
   const counted = await countMultiprocessors(measuring);
   // Without an end a clock is too coarse to tell.
   const multiprocessors = counted === MOST ? known.multiprocessors : counted;
-  const start = { ...known, name: `${known.name}, of a measured size`, multiprocessors };
+  const start = { ...withoutGuess(known), multiprocessors };
   const probes = calibrationProbes({ limits: measuring.limits, model: start, figures: SIZE });
   const { cases, notes } = await measureProbes(probes, start, measuring);
   for (const { by } of TOGETHER) {
