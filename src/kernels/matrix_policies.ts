@@ -47,7 +47,7 @@ const MATRIX_POLICIES: readonly MatrixPolicy[] = [
   // Where the results make fewer waves of them: as many run side by side as of `square`.
   policy("matrix-square-96-columns", [2, 2], [4, 3], 2, [4, 1]),
   policy("matrix-square-96-rows", [2, 2], [3, 4], 2, [1, 4]),
-  // One matrix deep, as other `ahead` are: those of the next step are collected while these are multiplied.
+  // One matrix deep, as other `ahead` are: the next step's fragments are loaded while these are multiplied.
   policy("matrix-ahead", [2, 2], [4, 4], 1, [1, 4]),
   policy("matrix-eight", [2, 4], [4, 2], 2, [1, 2]),
   // Between these and the largest, for products whose tiles would make half a wave more.

@@ -69,8 +69,8 @@ function withTile(request: GemmRequest, cut: Cut): GemmRequest {
 const THREADS_NOTE = "sums in f16 are made by threads: on matrix units they are in f32 alone";
 
 /**
- * Share of a step's rows before the end of a rotated loop of split depths: 1.02 times as fast as a little less than half in 14 products,
- * 0.995 in gradients of filters, on an H100.
+ * Share of a step's rows before the back edge of a software-pipelined loop of split-K: 1.02 times as fast as a little less than half in
+ * 14 products, 0.995 in gradients of filters, on an H100.
  */
 const SPLIT_PIPELINED = 11 / 16;
 

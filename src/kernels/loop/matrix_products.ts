@@ -219,14 +219,14 @@ export function matrixProducts(
     ];
   };
   const operands = [...left(0), ...right(0)].flat();
-  const collecting = [
+  const multiplyAndLoad = [
     ...operands.map(({ name, load }) => `      let next_${name} = ${load};`),
     ...right(0).flatMap((_, j) => multiplied(j)),
     ...operands.map(({ name }) => `      ${name} = next_${name};`),
   ];
   const block = (lines: readonly string[]) => ["    {", ...lines, "    }"].join("\n");
   const all = range(deep);
-  const steps = (ahead ? [collecting] : all.map((at) => step(at))).map(block);
+  const steps = (ahead ? [multiplyAndLoad] : all.map((at) => step(at))).map(block);
   const totalled = flush?.totals === "registers";
   const staged = stagedVectors(matrix, stage);
   const moved = rounds(matrix).flatMap((first, round) => [

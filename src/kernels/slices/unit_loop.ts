@@ -133,7 +133,7 @@ export function unitSliceVectors(policy: UnitSlicePolicy): number {
   return Math.max(unitSliceTile(policy).vectors, unitSliceSums(policy).vectors);
 }
 
-/** Bytes of workgroup memory: of these, and of where the loop ends where each step asks for it. */
+/** Bytes of workgroup memory: of these, and of the loop's end, where its trip count is opaque. */
 export function unitSliceBytes(policy: UnitSlicePolicy): number {
   return VECTOR_BYTES * unitSliceVectors(policy) + (policy.written === 1 ? END_BYTES : 0);
 }
