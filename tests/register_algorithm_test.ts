@@ -12,6 +12,7 @@ import { tuneSuite } from "../src/bench/tune_suite.ts";
 import { allPlans } from "../src/cli/plan_tables.ts";
 import { algorithmChoices } from "../src/cli/problem_options.ts";
 import { openDevice } from "../src/gpu/device.ts";
+import type { SizeMode } from "../src/kernels/module.ts";
 import { parseDescriptor, parseDescriptors } from "../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { gpuExecutor } from "../src/run/executor.ts";
@@ -86,4 +87,23 @@ Deno.test("an algorithm that is registered is planned, listed, weighed, run, tim
     for (const name of ["direct", "mine"]) assert.ok(rivals.includes(name), `${rivals}`);
   }
   assert.equal(algorithmOf("mine"), undefined);
+});
+
+Deno.test("auto derives an algorithm's geometry once: price and plan take the same", () => {
+  const derived: PlanRequest[] = [];
+  const planned: PlanRequest[] = [];
+  using _ = registerAlgorithm({
+    ...MINE,
+    geometry(request: PlanRequest) {
+      derived.push(request);
+      return request;
+    },
+    plan(request: PlanRequest, mode: SizeMode) {
+      planned.push(request);
+      return MINE.plan(request, mode);
+    },
+  });
+  assert.equal(planConv(REQUEST).algorithm, "mine");
+  assert.equal(derived.length, 1);
+  assert.equal(planned[0], derived[0]);
 });
