@@ -46,7 +46,7 @@ export type AlgorithmOption =
   | "tile"
   | "pair"
   | "variant"
-  /** Rotated loops, which fused Winograd has too. */
+  /** Software pipelining alone, which fused Winograd has too. */
   | "slice-loop"
   | "math"
   | "output-layout";

@@ -51,8 +51,8 @@ import {
 } from "./price.ts";
 
 /**
- * Threads of a workgroup up to which loads of vectors are kept from passing barriers: a compiler else makes them so late that a
- * workgroup which runs alone waits for them.
+ * Workgroups of up to so many threads keep their vector loads before barriers: compilers would else move them so late that a workgroup
+ * without neighbours waits for them.
  */
 const FEW_THREADS = 128;
 
@@ -70,7 +70,7 @@ function planFused(
 ): Planned<Plan> {
   const tensors = problemBuffers(request, mode);
   const { buffers, elements } = tensors;
-  // Each kernel's are summed before the next one's are stored.
+  // Kernels share the buffer: each one's parts are summed before the next one stores its own.
   const most = Math.max(...cuts.map(({ parts }) => parts));
   const partial = most === 0
     ? undefined
@@ -87,7 +87,7 @@ function planFused(
     arithmetic,
     notes: made.flatMap(({ notes }) => notes),
   });
-  // Whole blocks beside split ones bind both their results.
+  // Full blocks beside split ones need bindings for both results.
   const unbound = splits > 1 && request.splits === undefined && !isRefusal(plan) &&
     refuseBindings(plan, request.limits) !== undefined;
   if (!unbound) return plan;
@@ -161,7 +161,7 @@ function runPasses(
   }, at(copied, false));
   const imageLoads = imageLoader(module, image, geometry, input, at(patches, spread));
   const [a, b] = filterSide === "rows" ? [filterLoads, imageLoads] : [imageLoads, filterLoads];
-  // Splits' sums of a block meet in a pass of their own, which has the epilogue.
+  // A reduction of split-K sums the parts of a block and has the epilogue.
   const parts = split && partial !== undefined ? { split, results, buffer: partial } : undefined;
   const resultStore = (module: ModuleBuilder, again: boolean) => {
     const to = module.tensor("result", "write", vector, buffers.split(result), elements.result);
@@ -251,7 +251,7 @@ function runPasses(
     tiles: [{ axes: [...outer, ...runs.map(({ n, r }) => ({ n, r }))] }],
     ...(chains === "whole" && hasWhole ? {} : { chain: chain * depth }),
     ...(hasWhole ? {} : { segment: longest * depth }),
-    // Each split is transformed by itself, and so are parts that are stored.
+    // Each split and each flush is transformed by itself.
     ...(stored || !hasWhole ? { fold: "results" } : {}),
   };
   const notes = [

@@ -13,10 +13,10 @@ import { formatTile, type WinogradTile } from "../../winograd/tile.ts";
 import { ceilTo, groupOf, stridesOf } from "../geometry.ts";
 import type { PlanRequest } from "../request.ts";
 
-/** α of a one-dimensional tile where the user names none, at most, and those that may be faster. */
+/** Largest α of a one-dimensional tile where the user names none, and smaller ones that may be faster. */
 const ALPHA = 8;
 const SHORTER = [6, 4];
-/** Longer filter axes are cut into pieces: where one axis is tiled, and where two are. */
+/** Longer filter axes are cut into pieces: with one tiled axis, and with two. */
 const LONGEST = [9, 7] as const;
 
 /** Taps of a piece: the whole filter, or as even a share of it as fits. */
@@ -81,8 +81,8 @@ export function runTile(runs: readonly TileRun[]): string {
 }
 
 /**
- * Whether sums may be stored in parts: what is stored is rounded to the result's type, and another layout of sums takes the memory of
- * the step that comes next.
+ * Whether sums may be flushed: what is stored is rounded to the result's type, and another layout of sums overwrites the next step's
+ * tile.
  */
 function storesParts(request: PlanRequest): boolean {
   return elementsOf(request).result === "f32" &&
@@ -191,16 +191,15 @@ export function filterShape(
 }
 
 /**
- * Longer sums are added up in chains: up to here one accumulator has a MARE near 4e-7, of large tiles
- * half.
+ * Longest sum that is not flushed: up to here one accumulator has a MARE near 4e-7; half of it for large tiles.
  */
 const LONGEST_SUM = 768;
 /** Slices of a large tile, above those of F(4x4,3x3). */
 const LARGE_SLICES = 37;
-/** Most products of a chain where the user does not say. */
+/** Flush interval in products, at most, where the user sets none. */
 const LONGEST_CHAIN = 512;
 
-/** The product of a kernel of fused Winograd, of which policies and prices depend. */
+/** The product of a fused Winograd kernel, on which its policy and price depend. */
 export interface SlicedProduct {
   /** "F(2x2,3x3)", its axes, slices and results. */
   readonly tile: string;
@@ -218,11 +217,11 @@ export interface SlicedProduct {
   readonly taps: number;
   /** Workgroups that share the depth of a tile. */
   readonly splits: number;
-  /** Whether a sum is one chain, or chains of it are added up in the stored result. */
+  /** Whether sums are one chain (`whole`), or are flushed to the stored result. */
   readonly chains: "whole" | "stored";
 }
 
-/** The product of a cut's kernel, whose depth so many workgroups share. */
+/** The product of a kernel with so many splits. */
 export function slicedProduct(
   request: PlanRequest,
   runs: readonly TileRun[],
@@ -251,7 +250,7 @@ export function slicedProduct(
   };
 }
 
-/** Chains of a sum of `length` products. */
+/** Flushes of a sum of `length` products, the last one included. */
 function chainCount(request: PlanRequest, slices: number, length: number): number {
   const { flush } = request;
   if (!storesParts(request)) return 1;
@@ -260,12 +259,12 @@ function chainCount(request: PlanRequest, slices: number, length: number): numbe
   return length > most ? Math.ceil(length / Math.min(most, LONGEST_CHAIN)) : 1;
 }
 
-/** Whether a product's sums of a whole depth are one chain. */
+/** Whether a full depth is summed without a flush. */
 export function isWholeDepth(request: PlanRequest, product: SlicedProduct): boolean {
   return chainCount(request, product.slices, product.taps * product.channels) === 1;
 }
 
-/** Steps of a whole depth with tiles so deep. */
+/** Steps of a full depth with tiles so deep. */
 export function depthSteps(
   { taps, channels }: Pick<SlicedProduct, "taps" | "channels">,
   depth: number,
@@ -274,8 +273,8 @@ export function depthSteps(
 }
 
 /**
- * Steps of a product with tiles so deep, those of the longest split, and of each of a split's chains: of equal length, where the
- * user does not say how long. Padding of the depth may leave a chain of all steps.
+ * Steps of a full depth, of the longest split, and between its flushes: equally many each time, unless the user sets the interval. With
+ * padding a split may need no flush.
  */
 export function chainSteps(
   request: PlanRequest,
@@ -297,7 +296,7 @@ export function chainSteps(
   };
 }
 
-/** Slices of patches of which four leave a thread registers enough to be faster than one. */
+/** Most slices with which a thread is faster with four patches at once: more need too many registers. */
 const WIDE_SLICES = 6;
 
 /** Whether images lie innermost in whole vectors. */
@@ -307,7 +306,7 @@ export function imageVectors(
   return layout === "chwn" && problem.batch % 4 === 0;
 }
 
-/** Patches that a thread loads at once: those of four images where these lie innermost, but for few channels, which are few patches. */
+/** Patches that a thread loads at once: of four images where these are innermost. */
 export function loadVector(
   request: Pick<PlanRequest, "layout" | "problem">,
   slices: number,

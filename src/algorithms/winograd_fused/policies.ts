@@ -42,7 +42,7 @@ function residents(device: DeviceModel, policy: SlicePolicy, slices: number) {
   return {
     registers,
     blocks: Math.max(1, Math.floor(device.registers / registers)),
-    // A thread of many results has as much to do side by side as two of few.
+    // A thread with many results has the instruction-level parallelism of two with few.
     warps: threads / 32 * (wide ? 2 : 1),
   };
 }
@@ -61,8 +61,8 @@ function productBlocks(
 }
 
 /**
- * The blocks whose depth a product's splits share: those behind whole waves of others, where sums of a whole depth are one; all of them
- * where not, or where the user says how many share a depth. None where whole waves hold all.
+ * The split blocks of a product: those beyond whole waves of full blocks; all blocks where a full depth is flushed or the user sets the
+ * number of splits. None where whole waves hold all.
  */
 export function splitBlocks(
   request: PlanRequest,
@@ -93,7 +93,7 @@ const SECTOR = 32;
 
 const FLOAT_BYTES = 4;
 
-/** What a workgroup takes before its first product, in steps of its loop. */
+/** Cost of a workgroup's prologue, in steps of its loop. */
 const FILL_STEPS = 0.5;
 
 /** Whether channels lie innermost. */
@@ -104,7 +104,7 @@ function isLines({ layout }: PlanRequest): boolean {
 /** Depth by which policies for few channels are named. */
 const FEW_DEPTH = 4;
 
-/** What policies reach of each other where that is measured, by name: those of any depth, and those for few channels. */
+/** Measured speeds of policies relative to each other, by name: of any depth, and for few channels. */
 function policyShares(
   request: PlanRequest,
   tile: string,
@@ -114,7 +114,7 @@ function policyShares(
   return { policies: policies[way][tile] ?? {}, few: few[way][tile] ?? {} };
 }
 
-/** What a policy reaches; of one that was not measured no more than the slowest of its kind that was. */
+/** A policy's relative speed; that of the slowest measured one of its kind where it was not measured. */
 function policyShare(request: PlanRequest, tile: string, policy: SlicePolicy): number {
   const { policies, few } = policyShares(request, tile);
   const known = { ...policies, ...few };
@@ -126,7 +126,7 @@ function policyShare(request: PlanRequest, tile: string, policy: SlicePolicy): n
   return known[named] ?? Math.min(1, ...like().map(([, share]) => share));
 }
 
-/** Microseconds of a policy's mainloop: waves of workgroups, each of which multiplies and stores its results, part by part. */
+/** Microseconds of a policy's mainloop: waves of workgroups, each of which multiplies and stores its results at each flush. */
 export function loopTime(
   request: PlanRequest,
   product: SlicedProduct,
@@ -151,11 +151,11 @@ export function loopTime(
       ? shares.sliced.small
       : 1);
   const blocks = productBlocks(request, product, policy);
-  // Neighbours store a vector of images each, which is half a sector where there are no more of them.
+  // Neighbouring threads store a vector of images each: half a sector where the batch is one vector.
   const narrow = imageVectors(request) && request.problem.batch * resultBytes(request) < SECTOR;
-  // What of blocks is no padding, which parts of splits store, too.
+  // The share of blocks that is no padding; partial results include it.
   const real = groups * targets * tiles / Math.max(1, blocks * places);
-  /** Of so many workgroups, whose depth so many share: these store vectors side by side in all layouts. */
+  /** Of so many workgroups with so many splits, which store coalesced vectors in all layouts. */
   const time = (workgroups: number, splits: number) => {
     const { longest, chain, chains } = chainSteps(request, { ...product, splits }, policy.depth);
     const summed = chains === "whole" ? 1 : shares.sliced.stored;
@@ -174,9 +174,9 @@ export function loopTime(
     const [own, filled] = splits > 1
       ? [rates.stream, 1]
       : [rates.stream * (vectors && !narrow ? 1 : shares.sliced.rowStores.own), real];
-    // Threads that wait for no others to transform their sums store what there is, while other workgroups multiply.
+    // Threads with all slices transform their own sums: they store without waiting, while other workgroups multiply.
     const store = policy.allSlices
-      // Of f16 that was not measured: no more is expected than of f32.
+      // f16 was not measured: it counts as f32.
       ? moveTime(
         Math.max(bytes, FLOAT_BYTES) * stored * workgroups * filled,
         vectors || aligned ? own : scattered,
@@ -241,8 +241,7 @@ export function unknownPolicy(text: string): Refusal {
 }
 
 /**
- * The policy of the request; or the one that is predicted to be fastest of those that are measured; or the first that fits.
- * Refused if it, or none, fits.
+ * The request's policy; else the fastest of the measured ones; else the first that fits. Refused if it, or none, fits.
  */
 export function choosePolicy(request: PlanRequest, product: SlicedProduct): Planned<SlicePolicy> {
   const { limits } = request;

@@ -23,7 +23,7 @@ import {
 } from "./geometry.ts";
 import { choosePolicy, loopTime, splitBlocks } from "./policies.ts";
 
-/** A kernel's product, the policy that it runs with, and which of its blocks share depths. */
+/** A kernel's product, its policy, and its split blocks. */
 export interface RunCut {
   readonly runs: readonly TileRun[];
   readonly product: SlicedProduct;
@@ -33,7 +33,7 @@ export interface RunCut {
   readonly parts: number;
 }
 
-/** How the kernel of `runs` is cut where so many workgroups share a depth. Refused if no policy fits the device. */
+/** How the kernel of `runs` is cut with so many splits. Refused if no policy fits the device. */
 export function cutRun(
   request: PlanRequest,
   runs: readonly TileRun[],
@@ -47,13 +47,13 @@ export function cutRun(
   return { runs, product, policy, split, parts };
 }
 
-/** Images for which tiles are chosen: all chunks of a batch have the same. */
+/** Batch for which tiles are chosen, so that all chunks of a batch have the same. */
 const IMAGES = 64;
-/** Most workgroups that share a depth unless the user says more. */
+/** Most splits unless the user asks for more. */
 const MOST_SPLITS = 16;
-/** Share of a time that more of them must be predicted to save, since each stores results of its own. */
+/** Share of the time that another split must save, because each stores results of its own. */
 const WORTH_MORE_SPLITS = 0.015;
-/** Share of a time that a second kernel must be predicted to save: batches smaller than {@linkcode IMAGES} pay more for it. */
+/** Share of the time that a second kernel must save: batches smaller than {@linkcode IMAGES} pay more for it. */
 const WORTH_A_KERNEL = 0.016;
 
 function fusedRuns(request: PlanRequest, axes: 1 | 2): TileRuns {
@@ -123,8 +123,8 @@ interface SplitRuns {
 }
 
 /**
- * The fewest splits that take hardly longer than the fastest number of them, of those whose sums are no longer than a whole depth's
- * parts; the user's, as far as there is room and depth. Two axes have enough tiles without, and so no workspace but their filter.
+ * The fewest splits that are hardly slower than the fastest, with sums no longer than those of full blocks; or the user's, as far as
+ * workspace and depth allow. Two axes have enough tiles without splits.
  */
 function chooseSplits(request: PlanRequest, runs: TileRuns): SplitRuns {
   const whole: SplitRuns = { splits: 1, cost: runsCost(request, runs, 1) };
@@ -132,7 +132,7 @@ function chooseSplits(request: PlanRequest, runs: TileRuns): SplitRuns {
     const { taps, channels } = slicedProduct(request, run, 1);
     return taps * channels;
   }));
-  // Splits may take a wider tile, whose filter is padded to more places.
+  // With splits a wider tile may be best, whose filter is padded to more places.
   if (request.splits !== undefined || isRefusal(whole.cost)) {
     let splits = Math.min(depth, request.splits ?? MOST_SPLITS);
     while (splits > 1) {

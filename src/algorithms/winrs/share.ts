@@ -41,7 +41,7 @@ import { type Configuration, longestPart } from "./configure.ts";
 import { kernelRows, type Omega, omegaName, threadSets } from "./omega.ts";
 import { longestSum, rowHeights } from "./segments.ts";
 
-/** The tiles of each row that one kernel of a pair takes, and the segments that they lie in. */
+/** One kernel's share of a pair: its tiles of each row, and their segments. */
 export interface Share {
   readonly omega: Omega;
   /** Rows of ∇Y, or tiles of them, and products of its longest sum. */
@@ -55,7 +55,7 @@ export interface Share {
   readonly adds: boolean;
 }
 
-/** What the kernels of a configuration do. */
+/** The shares of a configuration's kernels. */
 export function sharesOf(
   { batch }: ConvProblem,
   { axes, pair, segmentation }: Configuration,
@@ -95,18 +95,18 @@ export interface ShareKernel {
   /** Workgroups of a segment. */
   readonly blocks: number;
   readonly threads: number;
-  /** Products summed before the sums go to the bucket; 0 where all are summed first. */
+  /** Flush interval in products; 0 for no flush. */
   readonly flush: number;
   readonly multiplications: number;
 }
 
-/** The buffer of bucket 0, the result's where that is what sums are in, and that of buckets 1 and on, where there are any. */
+/** The buffer of bucket 0, which is the result's where its type is that of sums, and that of further buckets. */
 interface BucketPlaces {
   readonly result: number;
   readonly buckets: number | undefined;
 }
 
-/** Makes a share's kernels: one, or one of each set of its slices, each of which adds to the buckets of those before it. */
+/** A share's kernels: one for each set of its slices, which add to the same buckets. */
 export function shareKernels(
   request: PlanRequest,
   segmented: Configuration,
@@ -271,7 +271,7 @@ function shareKernel(
   }
 }
 
-/** What the kernel's generator takes of a share. */
+/** A share as the kernel's generator takes it. */
 function correlationShape(
   request: PlanRequest,
   { axes, segmentation }: Configuration,

@@ -18,9 +18,9 @@ import {
 import { type PatchTransform, transformText } from "./patch.ts";
 import { type SliceOperands, sliceThreadGrid, sliceTile } from "./tile.ts";
 
-/** What of a sliced product its sums depend on. */
+/** What the sums of a sliced product depend on. */
 export interface SliceSums extends SliceOperands {
-  /** Steps after which the sums go to the store, which then adds where `again` is true; 0 or absent for never. */
+  /** Flush interval in steps: the store then adds where `again` is true; 0 or absent for no flush. */
   readonly partial?: number;
   /** How sums lie in workgroup memory before the output transform, of f32 that is not stored in parts; as tuned where absent. */
   readonly outputLayout?: OutputLayout;
@@ -36,7 +36,7 @@ export interface SliceStore {
   text(outputs: readonly string[]): string;
 }
 
-/** A round of sums that pass through workgroup memory. */
+/** A round of the exchange of sums through workgroup memory. */
 export interface ExchangeRound {
   /** Statements that store a thread's sums. */
   readonly stores: string;
@@ -44,7 +44,7 @@ export interface ExchangeRound {
   readonly place: string;
 }
 
-/** How sums pass from threads that multiply a slice to threads that transform all of them, as text. */
+/** The exchange of sums, as text: from threads that multiply one slice to threads that transform all slices. */
 export interface Exchange {
   /** Declares what stores of all rounds take. */
   readonly begin: string;
@@ -71,7 +71,7 @@ export function resultsText(
   );
 }
 
-/** Sums of all slices, which a thread has of each of its results, to that thread's output transforms and stores. */
+/** The epilogue of threads with all slices: each transforms and stores its own sums. */
 export function ownSumsText(
   shape: SliceSums,
   policy: SlicePolicy,
@@ -97,7 +97,7 @@ export function ownSumsText(
     )));
 }
 
-/** Where sums of f32 go on their way to the output transform, where the tile cannot hold them, or not as its layout has them. */
+/** Workgroup memory of its own for f32 sums, where the tile cannot hold them or has another layout. */
 export function sumsDeclaration(
   { slices, scalar, outputLayout = "threads" }: SliceSums,
   policy: SlicePolicy,
@@ -114,7 +114,7 @@ export function sumsDeclaration(
   ];
 }
 
-/** Sums of all slices through the tile's memory, or their own, round by round, to threads that transform and store results. */
+/** The epilogue of threads with one slice: round by round, sums are exchanged through workgroup memory, transformed and stored. */
 export function exchangeText(
   shape: SliceSums,
   policy: SlicePolicy,

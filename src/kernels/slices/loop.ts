@@ -36,20 +36,20 @@ import { type Side, sliceThreadGrid, sliceTile } from "./tile.ts";
 import { compensationText } from "../sums.ts";
 import { splitTileText, tilePlaceText, type TileRange } from "../tile_scheduler.ts";
 
-/** A sliced product as the loop iterates over it. */
+/** A product in slices, one for each Winograd product, as the mainloop iterates over it. */
 export interface SliceLoopShape extends SliceSums {
   readonly rows: number;
   readonly columns: number;
   /** Independent products; `batch` is in scope of the loaders and the store. */
   readonly batches: number;
-  /** The last blocks, whose depth so many workgroups share; none where absent. */
+  /** Split-K: the last blocks, whose depth several workgroups share; none where absent. */
   readonly split?: SplitBlocks | undefined;
-  /** WGSL of the first step and the step after the last, over `batch`; of blocks that are split they are others. */
+  /** WGSL of the first step and the step after the last, over `batch`, of full blocks. */
   readonly firstStep: string;
   readonly endStep: string;
   /** Most steps of a workgroup. */
   readonly steps: number;
-  /** Whether all workgroups have as many. */
+  /** Whether all workgroups have the same number. */
   readonly sameSteps?: boolean;
   /** Statements that declare what the loaders and the store derive from `batch`. */
   readonly batchText: string;
@@ -57,13 +57,13 @@ export interface SliceLoopShape extends SliceSums {
   readonly rotatedLoop: boolean;
   /** Where its back edge lies then; at a step's end where absent. */
   readonly pipelineCut?: PipelineCut | undefined;
-  /** Keeps the number of batches out of the text, so that problems cut into more or fewer share a kernel. */
+  /** Keeps the number of batches out of the text, so that problems with more or fewer segments share a kernel. */
   readonly anyBatches?: boolean;
 }
 
 /**
- * Blocks, the results of a workgroup, one after the other as {@linkcode tilePlaceText} has them, each of whose depths so many workgroups
- * share.
+ * Consecutive blocks in the order of {@linkcode tilePlaceText}, whose depth `splits` workgroups share. A block is the results of a
+ * workgroup.
  */
 export interface SplitBlocks extends TileRange {
   readonly splits: number;
@@ -71,7 +71,7 @@ export interface SplitBlocks extends TileRange {
   readonly steps: number;
 }
 
-/** What of a workgroup's results and depth a step is, whatever multiplies it. */
+/** A workgroup's results, and the depth of a step. */
 export type SliceCut = Pick<SlicePolicy, "rows" | "columns" | "depth">;
 
 /** Blocks of the product. */
@@ -83,7 +83,7 @@ export function sliceBlocks(
     shape.batches;
 }
 
-/** Workgroups of the loop: one a block, and as many as share one that is split. */
+/** Workgroups of the kernel: one for each full block, several for each split one. */
 export function sliceWorkgroups(
   shape: Pick<SliceLoopShape, "rows" | "columns" | "batches" | "split">,
   policy: Pick<SliceCut, "rows" | "columns">,
@@ -95,11 +95,11 @@ export function sliceWorkgroups(
 }
 
 /**
- * The mainloop of fused Winograd algorithms: α products of the same tile at once, one a group of threads or all of each thread,
- * operands transformed on their way into workgroup memory, results transformed on their way out of it.
+ * The mainloop of fused Winograd algorithms: α products of the same tile at once, each by its own threads, or all by every thread. The
+ * loaders transform the operands, the epilogue transforms the results.
  *
- * @param store Where results of whole blocks go, or of all where all are split.
- * @param shared Where those of split blocks go, where others are whole.
+ * @param store Where results of full blocks go, or of all where all are split.
+ * @param shared Where those of split blocks go, where others are full.
  */
 export function sliceLoopKernel(
   traits: string,
@@ -167,7 +167,7 @@ export function sliceLoopKernel(
       cut: pipelines ? pipelineCut : undefined,
       // Where sums are stored in parts rows are up to 3 % faster on an H200.
       order: partial === 0 ? "serpentine" : "rows",
-      // A thread's own sums leave the tile alone: nobody waits behind the last step. A text for it, by how many there are, has a name where sizes are constant.
+      // A thread's own sums need no exchange through the tile, so nobody waits behind a peeled last step.
       last: policy.allSlices && shape.sameSteps && module.mode === "constant" && shape.steps > 0
         ? policy.depth
         : undefined,
@@ -191,9 +191,9 @@ export function sliceLoopKernel(
 }
 
 /**
- * Iterations of the loop's, and of its parts'.
+ * Loop iterations of a thread.
  *
- * @param written Steps of a loop inside of it, where more than one are written out.
+ * @param written Unroll factor.
  */
 export function sliceIterations(
   { steps, partial = 0 }: Pick<SliceLoopShape, "steps" | "partial">,
@@ -261,7 +261,7 @@ export function sliceWorkgroupText(
   };
 }
 
-/** The block and the steps of a workgroup. Those that run at once read the same depths. */
+/** The block and the steps of a workgroup. Workgroups that run at once read the same depths. */
 function splitText(
   module: ModuleBuilder,
   shape: Pick<SliceLoopShape, "rows" | "columns">,
@@ -283,7 +283,7 @@ function splitText(
   ];
 }
 
-/** Blocks whose depth workgroups share, each of so many results (a tile's) of each of its places. */
+/** Split blocks, each with `results` results (a tile's) for each of its places. */
 export interface BlockParts {
   readonly split: SplitBlocks;
   readonly results: number;
@@ -316,7 +316,7 @@ function partPlace(
 }
 
 /**
- * Stores what a workgroup makes of its block beside what others do, vectors of columns side by side.
+ * Stores a workgroup's partial results of its block beside the others'.
  *
  * @param again Whether the loop stores its sums in parts, of which each is added to what is there `again`.
  */
@@ -346,8 +346,8 @@ export function splitStore(
 }
 
 /**
- * Sums the parts of each block, in a fixed order, with compensation (which compilers may drop), and stores the results as
- * whole blocks are. Binds `parts` and what the store does.
+ * Split-K's reduction: sums the parts of each block, in a fixed order, with compensation (which compilers may drop), and stores the
+ * results as full blocks are stored. Binds `parts` and what the store binds.
  *
  * @param name All that the text depends on, but for sizes.
  */
