@@ -339,7 +339,7 @@ export function sizedKernel(
   const { tensors, bindings, features: needed, uniforms, tooLarge } = module.bound();
   return {
     kernel: {
-      name: module.mode === "constant" ? `${name}.${textHash(wgsl)}` : name,
+      name: module.mode === "constant" ? `${name}.${wgslHash(wgsl)}` : name,
       wgsl,
       workgroupSize: [threads, 1, 1],
       workgroupBytes: bytes,
@@ -364,6 +364,11 @@ export function templateKernel(
 ): SizedKernel {
   const own = { name, main: mainText(cost.threads ?? 256), declarations: module.declarations() };
   return sizedKernel(module, name, render(template, { ...own, ...values }), cost);
+}
+
+/** The hash of a text without its comments and white space, which no compiler sees. */
+function wgslHash(wgsl: string): string {
+  return textHash(wgsl.replaceAll(/\/\/.*|\s+/g, ""));
 }
 
 /** 32-bit FNV-1a in hexadecimal. */

@@ -1,10 +1,19 @@
 /**
- * The mainloop of a tiled matrix product, as text: a prologue, a loop over k-tiles, an epilogue. A step is the work on one k-tile:
- * loaders fetch it to registers and store it to workgroup memory, products multiply it and add to the accumulators.
+ * The mainloop of a tiled matrix product: a prologue, a loop over k-tiles, an epilogue. A step is the work on one k-tile: loaders
+ * fetch it to registers and store it to workgroup memory, products multiply it and add to the accumulators. `plainLoop()` is that loop
+ * as a tree; the passes of its schedule (`src/kernels/schedule`) rewrite it.
  */
+import { BARRIER, block, forLoop, printStatements, text } from "../ir/tree.ts";
 import { range } from "../lists.ts";
 import type { Subgroups } from "../matrix_units.ts";
 import { mainText, type ModuleBuilder } from "../module.ts";
+import { doubleBuffer, registerDoubleBuffer } from "../schedule/buffers.ts";
+import type { LoopTree, Pass } from "../schedule/loop_tree.ts";
+import { pipeline, type SoftwarePipeline } from "../schedule/pipeline.ts";
+import { prefetch } from "../schedule/prefetch.ts";
+import { splitLast } from "../schedule/split_last.ts";
+import { type FlushedSums, stripMine } from "../schedule/strip_mine.ts";
+import { countTrips, hideTrips, type RowEnds, unroll } from "../schedule/trip_count.ts";
 
 /** Brings one operand of a step from storage into workgroup memory: text, over the thread index `t`. */
 export interface OperandLoader {
@@ -58,25 +67,7 @@ export interface LoopCarried {
   /** Moves them a step on, with the tile's in their place. */
   readonly next: string;
   /** Products of the first and last steps of a round, where these have texts of their own. */
-  readonly rowEnds: { readonly before: readonly string[]; readonly after: readonly string[] };
-}
-
-/** A step's products in two parts with the loop's back edge between them: of one tile, filled from registers, in a `range`. */
-export interface SoftwarePipeline {
-  readonly before: string;
-  readonly after: string;
-  /** Whether the next tile is fetched before the first part. */
-  readonly early: boolean;
-}
-
-/** Sums that leave the accumulators every few steps: strip-mining, which keeps chains of additions short. */
-export interface FlushedSums {
-  /** WGSL of the flush interval: steps of a part at most. */
-  readonly interval: string;
-  /** Sets the accumulators to zero. */
-  readonly clear: string;
-  /** Whether each part goes to the store. */
-  readonly stored: boolean;
+  readonly rowEnds: RowEnds;
 }
 
 /** What multiplies a step's tiles and adds to the accumulators: text. */
@@ -134,9 +125,12 @@ export function eitherOutput(when: string, output: string, other: string): strin
 /** The WGSL of a mainloop. */
 export function mainloopText(loop: Mainloop, module: ModuleBuilder): string {
   const { products } = loop;
-  const step = stepTexts(loop);
+  const passes = passesOf(loop);
+  const { state, sums, main, finish, output } = passes
+    .reduce((tree, [, pass]) => pass(tree), plainLoop(loop));
   return [
     `// ${loop.name}: ${loop.summary}`,
+    `// Passes over the plain loop: ${passes.map(([name]) => name).join(", ") || "none"}.`,
     "",
     filled(
       module.declarations(),
@@ -151,56 +145,97 @@ export function mainloopText(loop: Mainloop, module: ModuleBuilder): string {
     loop.workgroup,
     "",
     loop.places,
-    "",
-    ...prologue(loop, step),
-    "",
-    ...(products.flush === undefined
-      ? [...stepLoop(loop, step), products.finish, "", loop.output]
-      : flushedLoop(loop, step, products.flush)),
+    ...[state, sums, main, finish, output].flatMap((part) => ["", printStatements(part)]),
     "}",
     "",
   ].join("\n");
 }
 
-const BARRIER = "    workgroupBarrier();";
-
-/** The texts of a step that both loaders share in. */
-interface StepTexts {
-  readonly fetch: string;
-  readonly store: string;
-  /** Declares which tile is filled and which multiplied. */
-  readonly current: string;
-  /** Moves both loaders to the step that is fetched next. */
-  readonly next: string;
-  /** The same from the first step, where two tiles are on their way. */
-  readonly second: string;
-  /** Declares `at` for the first step, where a loader asks for it. */
-  readonly first: string;
-}
-
-function stepTexts({ loaders, schedule: { buffers, tripCount } }: Mainloop): StepTexts {
-  const at = loaders.some(({ advance }) => advance === undefined)
-    ? (step: string) => `    let at = ${step};`
-    : () => "";
-  const advance = both(loaders, "advance");
-  const ahead = buffers === "register-double";
+/** The mainloop as it is without a schedule: each step fetches its tile, stores it, multiplies it. */
+function plainLoop({ loaders, products, output }: Mainloop): LoopTree {
+  const { loopCarried, multiply, fold, finish } = products;
+  const carried = loaders.flatMap(({ prologueSteps = 0, fetch, store, advance = "" }) =>
+    range(prologueSteps).map(() =>
+      block([
+        ...[text(fetch), text(store), BARRIER],
+        ...[text(loopCarried!.next), BARRIER, text(advance)],
+      ])
+    )
+  );
   return {
-    fetch: both(loaders, "fetch"),
-    store: both(loaders, "store"),
-    current: CURRENT[buffers](tripCount.form === "unrolled" ? "turn" : "(step - first_step)"),
-    next: [at(ahead ? "step + 2u" : "step + 1u"), advance].join("\n"),
-    second: [at("first_step + 1u"), advance].join("\n"),
-    first: at("first_step"),
+    state: [
+      text("  // Loaders: what stays fixed for this thread, and what moves with the steps."),
+      text(both(loaders, "places")),
+      text(both(loaders, "begin")),
+      text(both(loaders, "registers")),
+      text(loopCarried?.begin ?? ""),
+      ...carried,
+    ],
+    sums: [text(products.sums)],
+    main: [
+      forLoop("step", "first_step", "end_step", [
+        block([text(both(loaders, "fetch"))], "", "fetch"),
+        text(both(loaders, "store"), "store"),
+        BARRIER,
+        text(advanceTo(loaders, "step + 1u"), "advance"),
+        text(multiply, "multiply"),
+        text(fold, "fold"),
+        BARRIER,
+      ]),
+    ],
+    finish: [text(finish)],
+    output: [text(output)],
   };
 }
 
-/** Which tile a step fills, and which it multiplies, by a number that is even where the first one does. */
-const CURRENT: Readonly<Record<MainloopSchedule["buffers"], (turn: string) => string>> = {
-  single: () => "",
-  // The other tile may still be read: one barrier a step is enough.
-  double: (turn) => `    let half = ${turn} % 2u;`,
-  "register-double": (turn) => `    let fill = 1u - ${turn} % 2u;`,
-};
+/** The passes of a schedule with their names, in their order. */
+function passesOf({ loaders, schedule, products }: Mainloop): (readonly [string, Pass])[] {
+  const { buffers, tripCount, steps } = schedule;
+  const { flush, multiplyLast, softwarePipelined, loadFragments = "" } = products;
+  const fetch = both(loaders, "fetch");
+  const turn = tripCount.form === "unrolled" ? "turn" : "(step - first_step)";
+  const passes: (readonly [string, Pass])[] = [];
+  if (schedule.prefetch) {
+    passes.push(["prefetch", prefetch(filled(stepOf(loaders, "first_step"), fetch))]);
+  }
+  if (buffers === "double") passes.push(["double buffer", doubleBuffer(turn)]);
+  if (buffers === "register-double") {
+    const buffer = {
+      store: both(loaders, "store"),
+      fetchSecond: filled(advanceTo(loaders, "first_step + 1u"), fetch),
+      advance: advanceTo(loaders, "step + 2u"),
+      loadFragments,
+    };
+    passes.push(["register double buffer", registerDoubleBuffer(turn, buffer)]);
+  }
+  if (multiplyLast !== "") {
+    // Parts keep their loop, however few steps there are.
+    const most = flush === undefined ? steps : Infinity;
+    passes.push(["last step split", splitLast(multiplyLast, most)]);
+  }
+  if (flush !== undefined) passes.push(["strip-mining", stripMine(flush)]);
+  if (softwarePipelined !== undefined) {
+    passes.push(["software pipelining", pipeline(softwarePipelined)]);
+  } else if (tripCount.form === "counted") {
+    passes.push(["counted", countTrips(tripCount.steps, tripCount.longer)]);
+  } else if (tripCount.form === "opaque") {
+    passes.push(["opaque trip count", hideTrips]);
+  } else if (tripCount.form === "unrolled") {
+    const ends = products.loopCarried?.rowEnds ?? { before: [], after: [] };
+    passes.push(["unrolled", unroll(tripCount.factor, both(loaders, "rowBegin"), ends)]);
+  }
+  return passes;
+}
+
+/** Moves both loaders to a step. */
+function advanceTo(loaders: Mainloop["loaders"], step: string): string {
+  return filled(stepOf(loaders, step), both(loaders, "advance"));
+}
+
+/** Declares the step that is fetched, where a loader asks for it. */
+function stepOf(loaders: Mainloop["loaders"], step: string): string {
+  return loaders.some(({ advance }) => advance === undefined) ? `    let at = ${step};` : "";
+}
 
 /** The texts that are not empty, a line or more each. */
 function filled(...texts: readonly string[]): string {
@@ -209,203 +244,4 @@ function filled(...texts: readonly string[]): string {
 
 function both(loaders: Mainloop["loaders"], of: Exclude<keyof OperandLoader, "prologueSteps">) {
   return filled(...loaders.map((loader) => loader[of] ?? ""));
-}
-
-/** Loaders' state, steps before the first one, accumulators, and the first tile on its way. */
-function prologue({ loaders, schedule, products }: Mainloop, step: StepTexts): string[] {
-  const { loadFragments, loopCarried, sums } = products;
-  const carried = loaders.flatMap(({ prologueSteps = 0, fetch, store, advance = "" }) =>
-    range(prologueSteps).map(() =>
-      ["  {", fetch, store, BARRIER, loopCarried!.next, BARRIER, advance, "  }"].join("\n")
-    )
-  );
-  return [
-    "  // Loaders: what stays fixed for this thread, then the first tile.",
-    filled(
-      both(loaders, "places"),
-      both(loaders, "begin"),
-      both(loaders, "registers"),
-      loopCarried?.begin ?? "",
-      ...carried,
-    ),
-    ...(schedule.prefetch ? ["  {", step.first, step.fetch, "  }"] : []),
-    "",
-    sums,
-    // Two tiles are on their way where one is filled before it is needed.
-    ...(schedule.buffers === "register-double"
-      ? [
-        ...["  {", "    let fill = 0u;", step.store, step.second, step.fetch, "  }"],
-        "  workgroupBarrier();",
-        ...["  {", "    let fill = 0u;", loadFragments ?? "", "  }"],
-      ]
-      : []),
-  ];
-}
-
-/** A step: its tile is stored, the next one is fetched, this one multiplied. */
-function oneStep(
-  { schedule: { buffers, prefetch }, products }: Mainloop,
-  step: StepTexts,
-  multiply = products.multiply,
-): string[] {
-  const ahead = buffers === "register-double";
-  return [
-    step.current,
-    ...(prefetch ? [] : ["    {", step.fetch, "    }"]),
-    step.store,
-    ...(ahead ? [] : [BARRIER]),
-    ...(prefetch
-      ? fetchNext(step, "this one is multiplied; past the end it is not used")
-      : [step.next]),
-    ...(ahead ? [BARRIER] : []),
-    multiply,
-    products.fold,
-    ...(buffers === "single" ? [BARRIER] : []),
-  ];
-}
-
-function fetchNext(step: StepTexts, while_: string): string[] {
-  return [
-    `    // The next tile travels to registers while ${while_}.`,
-    ...["    {", step.next, step.fetch, "    }"],
-  ];
-}
-
-/** The last step, where it has a text of its own: it fetches nothing, and nobody waits behind it. */
-function lastStep({ schedule: { prefetch }, products }: Mainloop, step: StepTexts): string[] {
-  return [
-    "  {",
-    "    let step = last_step;",
-    step.current,
-    ...(prefetch ? [] : ["    {", step.fetch, "    }"]),
-    ...[step.store, BARRIER, products.multiplyLast, products.fold],
-    "  }",
-  ];
-}
-
-/** The loop over all of a workgroup's steps. */
-function stepLoop(loop: Mainloop, step: StepTexts): string[] {
-  const { schedule: { steps }, products: { multiplyLast } } = loop;
-  if (multiplyLast === "") return stepsBetween(loop, step, "first_step", "end_step");
-  const most = steps > 2
-    ? "  for (var step = first_step; step < last_step; step++) {"
-    : "  {\n    let step = first_step;";
-  return [
-    "  let last_step = end_step - 1u;",
-    ...(steps > 1 ? [most, ...oneStep(loop, step), "  }"] : []),
-    ...lastStep(loop, step),
-  ];
-}
-
-/** The same part by part, with the sums moved on after each. */
-function flushedLoop(
-  loop: Mainloop,
-  step: StepTexts,
-  { interval, clear, stored }: FlushedSums,
-): string[] {
-  const { products: { multiplyLast, finish }, output } = loop;
-  const last = multiplyLast !== "";
-  return [
-    "  // Sums move on every few steps, which keeps what one accumulator adds up short.",
-    "  var next_step = first_step;",
-    ...(last ? ["  let last_step = end_step - 1u;"] : []),
-    "  loop {",
-    "  let part_step = next_step;",
-    `  next_step = min(end_step, part_step + ${interval});`,
-    ...(stored ? ["  let again = part_step > first_step;"] : []),
-    clear,
-    ...stepsBetween(loop, step, "part_step", last ? "min(next_step, last_step)" : "next_step"),
-    ...(last ? ["  if (next_step == end_step) {", ...lastStep(loop, step).slice(1)] : []),
-    ...[finish, ""],
-    ...(stored ? [output] : []),
-    "  if (next_step >= end_step) { break; }",
-    "  workgroupBarrier();",
-    "  }",
-    ...(stored ? [] : ["", output]),
-  ];
-}
-
-/** The loop from one step to another, in the form that the schedule says. */
-function stepsBetween(loop: Mainloop, step: StepTexts, first: string, end: string): string[] {
-  const { schedule: { tripCount }, products: { softwarePipelined } } = loop;
-  if (tripCount.form === "unrolled") return unrolledSteps(loop, step, tripCount.factor, first, end);
-  if (softwarePipelined !== undefined) return pipelinedSteps(step, softwarePipelined, first, end);
-  if (tripCount.form === "counted") {
-    const { steps, longer } = tripCount;
-    return [
-      `  for (var turn = 0u; turn < ${steps}; turn++) {`,
-      `    let step = ${first} + turn;`,
-      ...oneStep(loop, step),
-      "  }",
-      ...(longer === undefined ? [] : [
-        `  if (${longer}) {`,
-        `    let step = ${first} + ${steps};`,
-        ...oneStep(loop, step),
-        "  }",
-      ]),
-    ];
-  }
-  const opaque = tripCount.form === "opaque";
-  return [
-    ...(opaque ? [`  if (t == 0u) { loop_end = ${end}; }`] : []),
-    `  for (var step = ${first}; step < ${
-      opaque ? "workgroupUniformLoad(&loop_end)" : end
-    }; step++) {`,
-    ...oneStep(loop, step),
-    "  }",
-  ];
-}
-
-/** Rounds of so many steps, a loop of them inside; the first and last ones may have texts of their own. */
-function unrolledSteps(
-  loop: Mainloop,
-  step: StepTexts,
-  factor: number,
-  first: string,
-  end: string,
-): string[] {
-  const { loaders, products: { loopCarried } } = loop;
-  const { before, after } = loopCarried?.rowEnds ?? { before: [], after: [] };
-  const rowBegin = both(loaders, "rowBegin");
-  const own = (multiply: string, turn: number) => [
-    "    {",
-    `      let step = round + ${turn}u;`,
-    ...oneStep(loop, step, multiply),
-    "    }",
-  ];
-  return [
-    `  for (var round = ${first}; round < ${end}; round += ${factor}u) {`,
-    ...(rowBegin === "" ? [] : [rowBegin]),
-    ...before.flatMap(own),
-    `    for (var turn = ${before.length}u; turn < ${factor - after.length}u; turn++) {`,
-    "      let step = round + turn;",
-    ...oneStep(loop, step),
-    "    }",
-    ...after.flatMap((multiply, turn) => own(multiply, factor - after.length + turn)),
-    "  }",
-  ];
-}
-
-/** Software pipelining: the back edge lies within a step's products, and the rest of the last step's follow the loop. */
-function pipelinedSteps(
-  step: StepTexts,
-  { before, after, early }: SoftwarePipeline,
-  first: string,
-  end: string,
-): string[] {
-  const fetch = fetchNext(step, `${early ? "this one" : "the rest of this one"} is multiplied`);
-  const fill = ["    {", step.store, "    }", BARRIER, ...(early ? fetch : []), before];
-  return [
-    `  if (${first} < ${end}) {`,
-    ...(early
-      ? [
-        ...["  {", `    let step = ${first};`, ...fill, "  }"],
-        `  for (var step = ${first} + 1u; step < ${end}; step++) {`,
-      ]
-      : [...fill, `  for (var step = ${first}; step < ${end} - 1u; step++) {`, ...fetch]),
-    ...[after, BARRIER, ...fill],
-    "  }",
-    ...[after, BARRIER],
-    "  }",
-  ];
 }
