@@ -30,6 +30,7 @@ import {
   workgroupTile,
 } from "./loop/threads.ts";
 import {
+  bufferCount,
   type FullKernelVariant,
   fullVariant,
   type KernelVariant,
@@ -97,15 +98,16 @@ function threadBody(
     fragments(policy.threadRows),
     fragments(policy.threadColumns),
   ];
+  const buffers = bufferCount(variant);
   const tiles = [
-    workgroupTile("a", policy.rows, policy.depth, a.access, variant),
-    workgroupTile("b", policy.columns, policy.depth, b.access, variant),
+    workgroupTile("a", policy.rows, policy.depth, a.access, buffers),
+    workgroupTile("b", policy.columns, policy.depth, b.access, buffers),
   ] as const;
   return {
     trait: "",
     summary: `${policy.threadRows} x ${policy.threadColumns} a thread`,
     tiles,
-    buffers: variant.doubleBuffer ? "double" : "single",
+    buffers,
     places: `${threadPlace(grid, "t", "t")}\n${
       fragmentPlaces(grid, rowFragments, columnFragments)
     }`,
@@ -234,16 +236,16 @@ export function productBytes(
   policy: TilePolicy,
   a: LoaderSides,
   b: LoaderSides,
-  variant: Pick<KernelVariant, "doubleBuffer" | "prefetch"> = {},
+  variant: KernelVariant = {},
   moved = false,
 ): number {
   if (isMatrixPolicy(policy)) {
     const sides = [{ vector: 1 as const, ...a }, { vector: 1 as const, ...b }] as const;
     return matrixMemory(policy, sides, fullVariant(variant), moved).bytes;
   }
-  const { doubleBuffer } = variant;
-  return tileBytes(policy.rows, policy.depth, a, doubleBuffer) +
-    tileBytes(policy.columns, policy.depth, b, doubleBuffer);
+  const tiles = bufferCount(variant);
+  return tileBytes(policy.rows, policy.depth, a, tiles) +
+    tileBytes(policy.columns, policy.depth, b, tiles);
 }
 
 /** Share of products with padding from which on the last step is peeled. */
@@ -380,10 +382,11 @@ export function productKernel(module: ModuleBuilder, product: ProductKernel): Si
 
   /** Where the back edge lies, where the loop may be software-pipelined. */
   function pipelineCut(): PipelineCut | undefined {
-    const { rotatedLoop, prefetch, doubleBuffer } = variant;
+    const { rotatedLoop, prefetch } = variant;
     const { pipelinedShare = 7 / 16 } = product.threads ?? {};
     const pressed = [a, b].some(({ highRegisterPressure }) => highRegisterPressure);
-    return rotatedLoop && prefetch && !doubleBuffer && !pressed && isWorthPipelining(mode, longest)
+    const worth = isWorthPipelining(mode, longest);
+    return rotatedLoop && prefetch && bufferCount(variant) === 1 && !pressed && worth
       ? { rows: Math.floor(pipelinedShare * policy.depth), early: false }
       : undefined;
   }

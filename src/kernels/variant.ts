@@ -120,6 +120,11 @@ export function fullVariant(variant: KernelVariant = {}): FullKernelVariant {
   return { ...TUNED_VARIANT, ...variant };
 }
 
+/** How many tiles of each operand lie in workgroup memory, filled in turn. */
+export function bufferCount({ doubleBuffer }: KernelVariant): number {
+  return doubleBuffer ? 2 : 1;
+}
+
 /** Whether anything of the mainloop itself is asked for. */
 export function variesLoop(
   { outputLayout: _, ...loop }: KernelVariant = {},

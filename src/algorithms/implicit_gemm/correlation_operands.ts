@@ -12,7 +12,7 @@ import {
 } from "../../kernels/loaders/correlation_ring.ts";
 import { rowTrait } from "../../kernels/loaders/gather.ts";
 import { runsAlone } from "../../kernels/loop/dealt_loader.ts";
-import { fullVariant } from "../../kernels/variant.ts";
+import { bufferCount, fullVariant } from "../../kernels/variant.ts";
 import { policyThreads } from "../../kernels/policy.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
@@ -42,13 +42,15 @@ function ringOperands(request: PlanRequest, placed: Operands): Operands[] {
   const { problem, layout, variant } = request;
   const { inputs, outputs } = groupOf(request);
   const unit = productUnit(request, addsUp(placed.result, placed.rows, variant));
-  const { prefetch, doubleBuffer } = fullVariant(variant);
+  const whole = fullVariant(variant);
   const inputStrides = stridesOf(request, "input");
   const gradientStrides = stridesOf(request, "output");
   const axes = spatialAxes(problem, "forward", inputStrides);
   const last = axes.at(-1)!;
   const { taps, stride, dilation } = last;
-  if (unit?.unit.component !== "f16" || unit.split || !prefetch || doubleBuffer) return [];
+  if (unit?.unit.component !== "f16" || unit.split || !whole.prefetch || bufferCount(whole) > 1) {
+    return [];
+  }
   if (layout !== "nhwc" || loadVector(request)(inputs) !== 4 || inputs % 8 !== 0) return [];
   if (taps < 2 || taps > MOST_RING_TAPS || stride !== 1) return [];
   const { result } = placed;

@@ -7,7 +7,7 @@ import { BARRIER, block, forLoop, printStatements, text } from "../ir/tree.ts";
 import { range } from "../lists.ts";
 import type { Subgroups } from "../matrix_units.ts";
 import { mainText, type ModuleBuilder } from "../module.ts";
-import { doubleBuffer, registerDoubleBuffer } from "../schedule/buffers.ts";
+import { multiBuffer, registerDoubleBuffer } from "../schedule/buffers.ts";
 import type { LoopTree, Pass } from "../schedule/loop_tree.ts";
 import { pipeline, type SoftwarePipeline } from "../schedule/pipeline.ts";
 import { prefetch } from "../schedule/prefetch.ts";
@@ -49,10 +49,10 @@ export type TripCount =
 /** In which order loads, products and barriers of steps follow each other. */
 export interface MainloopSchedule {
   /**
-   * Tiles in workgroup memory. `single`: filled, then multiplied. `double`: two in turn, `half` says which, and one barrier a step.
+   * Tiles of each operand in workgroup memory. One is filled, then multiplied; of several, `half` says which, with one barrier a step.
    * `register-double`: tile `fill` is filled, and the next fragments are loaded from it to registers while those before are multiplied.
    */
-  readonly buffers: "single" | "double" | "register-double";
+  readonly buffers: number | "register-double";
   /** The next tile travels to registers while this one is multiplied. */
   readonly prefetch: boolean;
   readonly tripCount: TripCount;
@@ -193,12 +193,14 @@ function passesOf({ loaders, schedule, products }: Mainloop): (readonly [string,
   const { buffers, tripCount, steps } = schedule;
   const { flush, multiplyLast, softwarePipelined, loadFragments = "" } = products;
   const fetch = both(loaders, "fetch");
-  const turn = tripCount.form === "unrolled" ? "turn" : "(step - first_step)";
+  // A round begins with the first buffer again, where it goes through all of them.
+  const whole = tripCount.form === "unrolled" &&
+    tripCount.factor % (buffers === "register-double" ? 2 : buffers) === 0;
+  const turn = whole ? "turn" : "(step - first_step)";
   const passes: (readonly [string, Pass])[] = [];
   if (schedule.prefetch) {
     passes.push(["prefetch", prefetch(filled(stepOf(loaders, "first_step"), fetch))]);
   }
-  if (buffers === "double") passes.push(["double buffer", doubleBuffer(turn)]);
   if (buffers === "register-double") {
     const buffer = {
       store: both(loaders, "store"),
@@ -207,6 +209,8 @@ function passesOf({ loaders, schedule, products }: Mainloop): (readonly [string,
       loadFragments,
     };
     passes.push(["register double buffer", registerDoubleBuffer(turn, buffer)]);
+  } else if (buffers > 1) {
+    passes.push([`${buffers} buffers`, multiBuffer(buffers, turn)]);
   }
   if (multiplyLast !== "") {
     // Parts keep their loop, however few steps there are.

@@ -11,7 +11,7 @@ import {
 } from "../loader.ts";
 import type { MainloopSchedule } from "./mainloop.ts";
 import type { FilledTile, LoadedValue } from "./threads.ts";
-import type { FullKernelVariant } from "../variant.ts";
+import { bufferCount, type FullKernelVariant } from "../variant.ts";
 import { type MatrixUnit, unitDepth, unitScalar } from "../matrix_units.ts";
 import type { MatrixTile, TilePolicy } from "../policy.ts";
 
@@ -248,7 +248,7 @@ export function doubleBuffersRegisters(
 export function matrixMemory(
   policy: MatrixTilePolicy,
   [a, b]: readonly [MatrixLoader, MatrixLoader],
-  { doubleBuffer, prefetch }: Pick<FullKernelVariant, "doubleBuffer" | "prefetch">,
+  variant: FullKernelVariant,
   moved: boolean,
 ): MatrixMemory {
   const { matrix, rows, columns, depth } = policy;
@@ -259,17 +259,16 @@ export function matrixMemory(
   ] as const;
   const [down, across] = subgroupGrid(policy);
   const ringed = shapes.some(({ ring }) => ring !== undefined);
-  const shared = !doubleBuffer && shapes.every(({ vectorBytes }) => vectorBytes === STAGED_BYTES);
+  const turns = bufferCount(variant);
+  const shared = turns === 1 && shapes.every(({ vectorBytes }) => vectorBytes === STAGED_BYTES);
   const stage = stageShape(matrix, shared);
   const staged = down * across * stage.size;
-  const buffers = doubleBuffer
-    ? "double"
-    : shared && prefetch && !moved && !ringed && doubleBuffersRegisters(policy)
+  const buffers = shared && variant.prefetch && !moved && !ringed && doubleBuffersRegisters(policy)
     ? "register-double"
-    : "single";
-  const copies = buffers === "single" ? 1 : 2;
+    : turns;
+  const copies = buffers === "register-double" ? 2 : buffers;
   const tileBytes = ({ size, vectorBytes }: MatrixTileShape) => copies * size * vectorBytes;
-  const which = buffers === "double" ? "half" : "fill";
+  const which = buffers === "register-double" ? "fill" : "half";
   const first = (size: number) => copies === 1 ? "" : `${which} * ${size}u + `;
   const result = typeName(unit.result, 4);
   if (!shared) {

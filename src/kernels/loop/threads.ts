@@ -1,7 +1,6 @@
 import { range } from "../lists.ts";
 import { type Scalar, scalarBytes, typeName } from "../../elements/scalar.ts";
 import type { TileAccess } from "../loader.ts";
-import type { FullKernelVariant } from "../variant.ts";
 
 /** How the threads of a workgroup, or of one of its slices, lie on a tile of results. */
 export interface ThreadGrid {
@@ -115,24 +114,24 @@ function rowVectors(extent: number, { along }: Pick<TileAccess, "along">): numbe
   return extent / 4 + (along === "depth" ? 1 : 0);
 }
 
-/** Bytes of one tile. */
+/** Bytes of an operand's tiles. */
 export function tileBytes(
   extent: number,
   depth: number,
   loader: Pick<TileAccess, "along"> & Partial<Pick<TileAccess, "value">>,
-  doubleBuffer = false,
+  tiles = 1,
 ): number {
-  return (doubleBuffer ? 2 : 1) * 4 * scalarBytes(loader.value ?? "f32") * depth *
+  return tiles * 4 * scalarBytes(loader.value ?? "f32") * depth *
     rowVectors(extent, loader);
 }
 
-/** Declares a tile and says how its vectors are reached; with two of each, `half` is which. */
+/** Declares a tile and says how its vectors are reached; with several of each, `half` is which. */
 export function workgroupTile(
   operand: "a" | "b",
   extent: number,
   depth: number,
   loader: Pick<TileAccess, "along" | "value">,
-  { doubleBuffer }: Pick<FullKernelVariant, "doubleBuffer">,
+  tiles: number,
 ): WorkgroupTile & FilledTile {
   const scalar = loader.value;
   const row = rowVectors(extent, loader);
@@ -140,8 +139,8 @@ export function workgroupTile(
   const name = `${operand}_tile`;
   // Arrays of arrays: an unrolled depth is a constant index.
   const type = `array<array<${vector}, ${row}>, ${depth}>`;
-  const declared = doubleBuffer ? `array<${type}, 2>` : type;
-  const at = (k: string, v: string) => `${name}${doubleBuffer ? "[half]" : ""}[${k}][${v}]`;
+  const declared = tiles > 1 ? `array<${type}, ${tiles}>` : type;
+  const at = (k: string, v: string) => `${name}${tiles > 1 ? "[half]" : ""}[${k}][${v}]`;
   return {
     scalar,
     declaration: `var<workgroup> ${name}: ${declared};`,

@@ -2,14 +2,15 @@ import { BARRIER, block, is, type Statement, text, withoutLastBarrier } from "..
 import { type Pass, replaceSteps } from "./loop_tree.ts";
 
 /**
- * Two tiles in workgroup memory in turn, `half` says which: while one is multiplied the other is filled, so one barrier a step is enough.
+ * Several tiles in workgroup memory in turn, `half` says which: while one is multiplied another is filled, so one barrier a step is
+ * enough.
  *
- * @param turn WGSL of a number that is even in the first step and odd in the next.
+ * @param turn WGSL of a number that counts steps.
  */
-export function doubleBuffer(turn: string): Pass {
+export function multiBuffer(tiles: number, turn: string): Pass {
   return (tree) =>
     replaceSteps(tree, (body) => [
-      text(`    let half = ${turn} % 2u;`),
+      text(`    let half = ${turn} % ${tiles}u;`),
       ...withoutLastBarrier(body),
     ]);
 }

@@ -1,6 +1,6 @@
 import assert from "#assert";
 import { BARRIER, block, forLoop, printStatements, text } from "../ir/tree.ts";
-import { doubleBuffer, registerDoubleBuffer } from "./buffers.ts";
+import { multiBuffer, registerDoubleBuffer } from "./buffers.ts";
 import type { LoopTree, Pass } from "./loop_tree.ts";
 import { pipeline } from "./pipeline.ts";
 import { prefetch } from "./prefetch.ts";
@@ -45,9 +45,9 @@ Deno.test("prefetch: the first tile is fetched before the loop, the next one beh
   );
 });
 
-Deno.test("double buffers: one barrier a step", () => {
+Deno.test("tiles in turn: one barrier a step", () => {
   assert.equal(
-    after(PREFETCH, doubleBuffer("turn")),
+    after(PREFETCH, multiBuffer(2, "turn")),
     "{ fetch } sums step first_step..end_step " +
       "{ let half = turn % 2u; store | { advance fetch } multiply } finish output",
   );

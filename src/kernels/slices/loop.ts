@@ -154,7 +154,7 @@ export function sliceLoopKernel(
       tile.places,
     ].join("\n"),
     schedule: {
-      buffers: "single",
+      buffers: 1,
       prefetch: true,
       tripCount: { form: "range" },
       steps: shape.steps,

@@ -281,7 +281,7 @@ export function unitSliceKernel(
       `  let sums_first = unit_slice * ${unitSliceSums(policy).slice}u;`,
     ),
     schedule: {
-      buffers: "single",
+      buffers: 1,
       prefetch: true,
       tripCount: tripCount(written),
       steps: shape.steps,
