@@ -17,7 +17,7 @@ import { permute } from "../tensor/layout.ts";
 import { diagnose, diagnosisText } from "./diagnose.ts";
 import { type FuzzData, makeOperands } from "./data.ts";
 import { type Asked, smallerProblems, subjectOf } from "./problems.ts";
-import { verifySubject } from "./verify.ts";
+import { verifySubject, verifyUnrounded } from "./verify.ts";
 import { type ForeignKernel, KernelFault, type KernelRequest } from "./worker.ts";
 import { makeTemporary } from "../temporary.ts";
 
@@ -263,10 +263,13 @@ async function judge(
   const inexact = verified.verdict === "fail" || !isExact(one, arithmetic)
     ? undefined
     : await inexactOutput(subject, operands, result, stored);
+  const tiled = inexact === undefined
+    ? undefined
+    : await verifyUnrounded(subject, operands, result, asked, verified);
   return {
-    ...verified,
+    ...(tiled ?? verified),
     ...(found && { diagnosis: diagnosisText(found) }),
-    ...(inexact === undefined ? {} : { verdict: "fail" as const, message: inexact }),
+    ...(inexact === undefined || tiled ? {} : { verdict: "fail" as const, message: inexact }),
   };
 }
 

@@ -4,6 +4,7 @@ import { gemmProblem } from "../problem/gemm_problem.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
 import { fillOperands } from "../run/operands.ts";
+import { bf16round } from "../tensor/convert.ts";
 import { addUnit, exponentOf } from "../simulate/unit_sums.ts";
 import { makeOperands } from "./data.ts";
 import { verifySubject } from "./verify.ts";
@@ -118,7 +119,13 @@ Deno.test("f16 results may be of Winograd in f32: where the exact result is 0, t
     assert.notEqual(at, -1);
     result[at] = 2e-5;
     const asked = { arithmetic: "f16-f32", results: "f16" } as const;
-    const { verdict } = await verifySubject(convolution, made, Float32Array.from(result), asked);
+    const { verdict, accuracy: { of_limit } } = await verifySubject(
+      convolution,
+      made,
+      Float32Array.from(result),
+      asked,
+    );
+    assert.equal(of_limit <= 1, verdict === "pass");
     result[at] = 0.5;
     const wrong = await verifySubject(convolution, made, Float32Array.from(result), asked);
     assert.equal(wrong.verdict, "fail");
@@ -127,3 +134,27 @@ Deno.test("f16 results may be of Winograd in f32: where the exact result is 0, t
   assert.equal(await zeroFails("mb2ic3ih7oc5kh3ph1"), false);
   assert.equal(await zeroFails("mb2ic3ih7oc5kh1"), true);
 });
+
+for (const results of ["f16", "bf16"] as const) {
+  Deno.test(`results that are rounded toward zero fail, those to the nearest pass: ${results}`, async () => {
+    const made = makeOperands(subject, { dtype: results, data: "normal", special: [], seed: 1 });
+    const { values } = await subject.reference.of(made, {});
+    const nearest = results === "f16" ? Math.f16round : bf16round;
+    const verdict = async (round: (value: number) => number) => {
+      const result = Float32Array.from(values, (value) => round(Math.fround(value)));
+      const asked = { arithmetic: `${results}-f32`, results };
+      const { verdict, message } = await verifySubject(subject, made, result, asked);
+      return `${verdict} ${message ?? ""}`;
+    };
+    assert.equal(await verdict(nearest), "pass ");
+    const epsilon = results === "f16" ? 2 ** -11 : 2 ** -8;
+    const cut = (value: number) => {
+      const near = nearest(value);
+      return Math.abs(near) <= Math.abs(value) ? near : nearest(near * (1 - epsilon));
+    };
+    assert.equal(
+      await verdict(cut),
+      `fail results are rounded toward zero, not to the nearest ${results}`,
+    );
+  });
+}
