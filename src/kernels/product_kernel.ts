@@ -1,3 +1,4 @@
+import type { PipelineCut } from "./schedule/pipeline.ts";
 import type { Accumulation } from "../elements/elements.ts";
 import { scalarFeature, sumScalar } from "../elements/scalar.ts";
 import { tapRingOf, type TileAccess, type TileLoader } from "./loader.ts";
@@ -16,7 +17,6 @@ import {
   fragments,
   innerProduct,
   isWorthPipelining,
-  type PipelineCut,
   type ProductOrder,
   type SumName,
   threadProducts,

@@ -1,7 +1,7 @@
 import { elementsTrait, sumOf } from "../../elements/elements.ts";
 import { activationStep, biasStep, epilogueTrait } from "../../kernels/epilogue.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
-import type { PipelineCut } from "../../kernels/loop/thread_products.ts";
+import type { PipelineCut } from "../../kernels/schedule/pipeline.ts";
 import { fullVariant } from "../../kernels/variant.ts";
 import { type ModuleBuilder, moduleBuilder, type SizeMode, WHOLE } from "../../kernels/module.ts";
 import {

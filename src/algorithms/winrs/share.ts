@@ -1,6 +1,6 @@
 import { sumScalar } from "../../elements/scalar.ts";
 import { loadedTensor } from "../../kernels/loader.ts";
-import type { PipelineCut } from "../../kernels/loop/thread_products.ts";
+import type { PipelineCut } from "../../kernels/schedule/pipeline.ts";
 import { fullVariant } from "../../kernels/variant.ts";
 import { moduleBuilder, type SizedKernel } from "../../kernels/module.ts";
 import {

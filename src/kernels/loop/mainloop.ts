@@ -9,7 +9,7 @@ import type { Subgroups } from "../matrix_units.ts";
 import { mainText, type ModuleBuilder } from "../module.ts";
 import { multiBuffer, registerDoubleBuffer } from "../schedule/buffers.ts";
 import type { LoopTree, Pass } from "../schedule/loop_tree.ts";
-import { pipeline, type SoftwarePipeline } from "../schedule/pipeline.ts";
+import { pipeline, type PipelineCut } from "../schedule/pipeline.ts";
 import { prefetch } from "../schedule/prefetch.ts";
 import { splitLast } from "../schedule/split_last.ts";
 import { type FlushedSums, stripMine } from "../schedule/strip_mine.ts";
@@ -81,11 +81,12 @@ export interface StepProducts {
   /** Loads the first fragments from tile `fill`, where buffers are `register-double`. */
   readonly loadFragments?: string;
   readonly loopCarried?: LoopCarried;
-  /** Multiplies the tiles of a step. */
-  readonly multiply: string;
-  readonly softwarePipelined?: SoftwarePipeline;
-  /** Multiplies those of the last step, where it has a text of its own; empty else. */
-  readonly multiplyLast: string;
+  /** Multiply the tiles of a step, row by row of the depth where rows are texts. */
+  readonly rows: readonly string[];
+  /** Those of the last step, where it stands behind the loop. */
+  readonly lastRows?: readonly string[] | undefined;
+  /** Of a software-pipelined loop. */
+  readonly cut?: PipelineCut | undefined;
   /** After each step: moves finished chains on. */
   readonly fold: string;
   /** After the loop, or after each part: what has not been moved on yet. */
@@ -153,7 +154,7 @@ export function mainloopText(loop: Mainloop, module: ModuleBuilder): string {
 
 /** The mainloop as it is without a schedule: each step fetches its tile, stores it, multiplies it. */
 function plainLoop({ loaders, products, output }: Mainloop): LoopTree {
-  const { loopCarried, multiply, fold, finish } = products;
+  const { loopCarried, rows, fold, finish } = products;
   const carried = loaders.flatMap(({ prologueSteps = 0, fetch, store, advance = "" }) =>
     range(prologueSteps).map(() =>
       block([
@@ -178,7 +179,7 @@ function plainLoop({ loaders, products, output }: Mainloop): LoopTree {
         text(both(loaders, "store"), "store"),
         BARRIER,
         text(advanceTo(loaders, "step + 1u"), "advance"),
-        text(multiply, "multiply"),
+        ...rows.map((row) => text(row, "multiply")),
         text(fold, "fold"),
         BARRIER,
       ]),
@@ -191,7 +192,7 @@ function plainLoop({ loaders, products, output }: Mainloop): LoopTree {
 /** The passes of a schedule with their names, in their order. */
 function passesOf({ loaders, schedule, products }: Mainloop): (readonly [string, Pass])[] {
   const { buffers, tripCount, steps } = schedule;
-  const { flush, multiplyLast, softwarePipelined, loadFragments = "" } = products;
+  const { flush, lastRows, cut, loadFragments = "" } = products;
   const fetch = both(loaders, "fetch");
   // A round begins with the first buffer again, where it goes through all of them.
   const whole = tripCount.form === "unrolled" &&
@@ -212,14 +213,14 @@ function passesOf({ loaders, schedule, products }: Mainloop): (readonly [string,
   } else if (buffers > 1) {
     passes.push([`${buffers} buffers`, multiBuffer(buffers, turn)]);
   }
-  if (multiplyLast !== "") {
+  if (lastRows !== undefined) {
     // Parts keep their loop, however few steps there are.
     const most = flush === undefined ? steps : Infinity;
-    passes.push(["last step split", splitLast(multiplyLast, most)]);
+    passes.push(["last step split", splitLast(lastRows, most)]);
   }
   if (flush !== undefined) passes.push(["strip-mining", stripMine(flush)]);
-  if (softwarePipelined !== undefined) {
-    passes.push(["software pipelining", pipeline(softwarePipelined)]);
+  if (cut !== undefined) {
+    passes.push(["software pipelining", pipeline(cut)]);
   } else if (tripCount.form === "counted") {
     passes.push(["counted", countTrips(tripCount.steps, tripCount.longer)]);
   } else if (tripCount.form === "opaque") {

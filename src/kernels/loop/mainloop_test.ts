@@ -49,8 +49,7 @@ function run(
       declarations: [],
       sums: "",
       loadFragments: "held = tiles[fill];",
-      multiply,
-      multiplyLast: "",
+      rows: [multiply],
       fold: "",
       finish: "",
       flush: undefined,
@@ -109,7 +108,7 @@ Deno.test("every form of the loop multiplies each step's tile once, in order", (
 
 Deno.test("a last step of its own multiplies what is left", () => {
   for (const end of [1, 2, 3, 7]) {
-    const seen = run(0, end, { steps: end }, { multiplyLast: 'see("last " + tiles[0]);' });
+    const seen = run(0, end, { steps: end }, { lastRows: ['see("last " + tiles[0]);'] });
     assert.deepEqual(seen, [...steps(0, end - 1), `last ${end - 1}`, "out"]);
   }
 });
@@ -128,7 +127,7 @@ Deno.test("a software-pipelined loop finishes each step's products after its bac
   const [before, after] = ['see("b" + tiles[0]);', 'see("a" + tiles[0]);'];
   for (const early of [true, false]) {
     for (const [first, end] of [[0, 1], [2, 7], [3, 3]] as const) {
-      const seen = run(first, end, {}, { softwarePipelined: { before, after, early } });
+      const seen = run(first, end, {}, { rows: [before, after], cut: { rows: 1, early } });
       assert.deepEqual(seen, [
         ...steps(first, end).flatMap((step) => [`b${step}`, `a${step}`]),
         "out",
@@ -156,7 +155,7 @@ Deno.test("sums are flushed every interval and at the end, stored each time or a
     );
   }
   const last = {
-    multiplyLast: 'see("last " + tiles[0]);',
+    lastRows: ['see("last " + tiles[0]);'],
     finish,
     flush: { ...flush, stored: true },
   };

@@ -258,8 +258,8 @@ export function matrixProducts(
     ...(ahead
       ? { loadFragments: operands.map(({ name, load }) => `    ${name} = ${load};`).join("\n") }
       : {}),
-    multiply: steps.join("\n"),
-    multiplyLast: last === undefined ? "" : steps.slice(0, matricesDeep(last)).join("\n"),
+    rows: steps,
+    lastRows: last === undefined ? undefined : steps.slice(0, matricesDeep(last)),
     fold: "",
     finish: totalled ? moved.join("\n") : "",
     flush: flush && {

@@ -1,6 +1,7 @@
 import { lines, range } from "../lists.ts";
 import type { Accumulation } from "../../elements/elements.ts";
 import { type Scalar, sumScalar, typeName, zeroOf } from "../../elements/scalar.ts";
+import type { PipelineCut } from "../schedule/pipeline.ts";
 import type { StepProducts } from "./mainloop.ts";
 import type { WorkgroupTile } from "./threads.ts";
 import type { SizeMode } from "../module.ts";
@@ -216,14 +217,6 @@ export type AccumulationPolicy =
   | { readonly into: "registers"; readonly every: number }
   | { readonly into: "store"; /** WGSL. */ readonly every: string };
 
-/** Where a software-pipelined loop has its back edge. */
-export interface PipelineCut {
-  /** Rows of a step that are multiplied before it. */
-  readonly rows: number;
-  /** Whether the next tile is fetched before those rows, and not behind the back edge. */
-  readonly early: boolean;
-}
-
 /** Products of a mainloop in which every thread has a tile of results in registers. */
 export interface ThreadProducts {
   /** Pairs of tiles that are multiplied one after the other; each pair's sums are further rows. */
@@ -294,22 +287,14 @@ export function threadProducts(
   };
   const rowsOf = (depth: number) =>
     tiles.flatMap((_, pair) => range(depth).map((k) => `    {\n${text(pair, `${k}`)}\n    }`));
-  const all = unroll ? rowsOf(depth) : undefined;
   const looped = () =>
-    tiles.map((_, pair) => `    for (var k = 0u; k < ${depth}u; k++) {\n${text(pair, "k")}\n    }`)
-      .join("\n");
+    tiles.map((_, pair) => `    for (var k = 0u; k < ${depth}u; k++) {\n${text(pair, "k")}\n    }`);
   return {
     declarations: tiles.flatMap((pair) => pair.map(({ declaration }) => declaration)),
     sums: sums.declare,
-    multiply: all === undefined ? looped() : all.join("\n"),
-    ...(all && pipelined && {
-      softwarePipelined: {
-        before: all.slice(0, cut.rows).join("\n"),
-        after: all.slice(cut.rows).join("\n"),
-        early: cut.early,
-      },
-    }),
-    multiplyLast: last === undefined ? "" : rowsOf(last).join("\n"),
+    rows: unroll ? rowsOf(depth) : looped(),
+    cut: pipelined ? cut : undefined,
+    lastRows: last === undefined ? undefined : rowsOf(last),
     fold: sums.fold,
     finish: sums.finish,
     flush: accumulate.into === "store"

@@ -54,7 +54,11 @@ export function replaceSteps(
   };
 }
 
-/** A step that multiplies by another text. */
-export function withProducts(body: readonly Statement[], wgsl: string): Statement[] {
-  return body.map((one) => is(one, "multiply") ? text(wgsl, "multiply") : one);
+/** A step with other products. */
+export function withProducts(body: readonly Statement[], rows: readonly string[]): Statement[] {
+  const first = body.findIndex((one) => is(one, "multiply"));
+  return body.flatMap((one, place) => {
+    if (place === first) return rows.map((row) => text(row, "multiply"));
+    return is(one, "multiply") ? [] : [one];
+  });
 }

@@ -1,11 +1,11 @@
-import { BARRIER, block, forLoop, is, type Statement, text } from "../ir/tree.ts";
+import { BARRIER, block, forLoop, is, type Role, type Statement, text } from "../ir/tree.ts";
 import { type Pass, replaceLoops } from "./loop_tree.ts";
 
-/** A step's products in two parts with the loop's back edge between them. */
-export interface SoftwarePipeline {
-  readonly before: string;
-  readonly after: string;
-  /** Whether the next tile is fetched before the first part. */
+/** Where a software-pipelined loop has its back edge. */
+export interface PipelineCut {
+  /** Rows of a step that are multiplied before it. */
+  readonly rows: number;
+  /** Whether the next tile is fetched before those rows, and not behind the back edge. */
   readonly early: boolean;
 }
 
@@ -13,12 +13,16 @@ export interface SoftwarePipeline {
  * Software pipelining: the back edge lies within a step's products, and the rest of the last step's follow the loop. Of one tile that is
  * filled from registers: after {@linkcode prefetch}.
  */
-export function pipeline({ before, after, early }: SoftwarePipeline): Pass {
+export function pipeline({ rows, early }: PipelineCut): Pass {
   return (tree) =>
     replaceLoops(tree, ({ first, end, body }) => {
-      const [store, next] = [of(body, "store"), of(body, "prefetch")];
-      const fill = [block(store), BARRIER, ...(early ? next : []), text(before, "multiply")];
-      const rest = [text(after, "multiply"), BARRIER];
+      const [next, products] = [of(body, "prefetch"), of(body, "multiply")];
+      const fill = [
+        ...[block(of(body, "store")), BARRIER],
+        ...(early ? next : []),
+        ...products.slice(0, rows),
+      ];
+      const rest = [...products.slice(rows), BARRIER];
       const loop = early
         ? [
           block([text(`    let step = ${first};`), ...fill]),
@@ -29,6 +33,6 @@ export function pipeline({ before, after, early }: SoftwarePipeline): Pass {
     });
 }
 
-function of(body: readonly Statement[], role: "store" | "prefetch"): Statement[] {
+function of(body: readonly Statement[], role: Role): Statement[] {
   return body.filter((one) => is(one, role));
 }

@@ -4,10 +4,10 @@ import { type Pass, replaceLoops, withProducts } from "./loop_tree.ts";
 /**
  * The last step behind the loop: it fetches nothing, nobody waits behind it, and it multiplies no further than the depth goes.
  *
- * @param products Its products.
+ * @param products Its products, row by row.
  * @param steps Most steps of a workgroup: one or two need no loop.
  */
-export function splitLast(products: string, steps: number): Pass {
+export function splitLast(products: readonly string[], steps: number): Pass {
   return (tree) =>
     replaceLoops(tree, ({ first, end, body }) => {
       const kept = body.filter((one) => !is(one, "prefetch") && !is(one, "advance"));

@@ -34,7 +34,7 @@ export function unroll(factor: number, begin: string, { before, after }: RowEnds
   return (tree) =>
     replaceLoops(tree, ({ first, end, body }) => {
       const own = (products: string, turn: number): Statement =>
-        block([text(`      let step = round + ${turn}u;`), ...withProducts(body, products)]);
+        block([text(`      let step = round + ${turn}u;`), ...withProducts(body, [products])]);
       const inner = [text("      let step = round + turn;"), ...body];
       return [
         forLoop("round", first, end, [

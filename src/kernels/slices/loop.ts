@@ -1,9 +1,9 @@
+import type { PipelineCut } from "../schedule/pipeline.ts";
 import { lines, range } from "../lists.ts";
 import { eitherOutput, mainloopText, type OperandLoader } from "../loop/mainloop.ts";
 import {
   innerProduct,
   isWorthPipelining,
-  type PipelineCut,
   type SumName,
   threadProducts,
 } from "../loop/thread_products.ts";

@@ -191,8 +191,7 @@ function unitSliceProducts(policy: UnitSlicePolicy, interval: string | undefined
     declarations: [`var<workgroup> tile: array<vec4<u32>, ${unitSliceVectors(policy)}>;`],
     subgroups: matrixSubgroups(unit, policy.lanes),
     sums: eachSum(policy, (name) => `  var ${name} = ${result}();`).join("\n"),
-    multiply,
-    multiplyLast: "",
+    rows: [multiply],
     fold: "",
     finish: "",
     flush: interval === undefined ? undefined : {
