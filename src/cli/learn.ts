@@ -14,7 +14,7 @@ import type { TimeRecord, TuningRecord } from "../report/record.ts";
 import { caseRecord } from "../run/case_record.ts";
 import type { Executor } from "../run/executor.ts";
 import type { Planning, Subject } from "../run/subject.ts";
-import { fastestOf } from "../run/time_plans.ts";
+import { entrantsOf, fastestOf } from "../run/time_plans.ts";
 import { calibrationPath, isUnsized, markUnsized } from "./calibration.ts";
 import { oneSentence } from "./failure.ts";
 import { mergeFile } from "./kept_files.ts";
@@ -27,12 +27,8 @@ export const CONV_BUDGET_HELP = "default 1, but 0 on an H100, H200 or calibrated
 
 /** Seconds that are spent unasked on GPUs without figures of their own. */
 const DEFAULT_SECONDS = 1;
-/** Ways to compute a problem that are timed. */
-const CANDIDATES = 4;
-/** Buffers of a way that is timed. */
-const MOST_BYTES = 2 ** 31;
 
-/** What was learned on an executor, for cases to come. */
+/** What is known on an executor since something was learned on it. */
 const learnedOn = new WeakMap<Executor, TuningTable>();
 
 /** Milliseconds that learning may take. */
@@ -127,24 +123,15 @@ export async function learnTuning(
   options: TuningChoice,
 ): Promise<TuningTable | undefined> {
   const budget = budgetMs(executor, planning, options);
-  const { exact, maxBoundRatio, maxWorkspaceBytes, maxWorkspaceShare } = planning;
-  const limits = [maxBoundRatio, maxWorkspaceBytes, maxWorkspaceShare];
-  // What is fastest within limits is not what is fastest.
-  const limited = exact || limits.some((limit) => limit !== undefined);
-  const open = "gemm" in subject.asked ? "gemm" : "auto";
-  if (
-    (planning.algorithm ?? open) !== open || budget === 0 || limited ||
-    executor.timeWithin === undefined
-  ) return tuning;
-  const known = new Map([...tuning ?? [], ...learnedOn.get(executor) ?? []]);
-  const plan = executor.plan(subject, { ...planning, tuning: known });
   const full = executor.planning(planning);
-  if (isRefusal(plan) || plan === undefined || plan.measured || full === undefined) return known;
-  const entrants = subject.planner.shortlist(full, CANDIDATES)
-    .filter(({ plan }) => plan.buffers.reduce((sum, { bytes }) => sum + bytes, 0) <= MOST_BYTES);
+  if (budget === 0 || full === undefined || executor.timeWithin === undefined) return tuning;
+  const known = learnedOn.get(executor) ?? tuning ?? new Map();
+  const plan = executor.plan(subject, { ...planning, tuning: known });
+  if (isRefusal(plan) || plan === undefined || plan.measured) return known;
+  const entrants = entrantsOf(subject, full);
   if (entrants.length < 2) return known;
   const start = performance.now();
-  const times = await executor.timeWithin(subject, entrants.map(({ plan }) => plan), budget);
+  const times = await executor.timeWithin(subject, entrants, budget);
   const seconds = (performance.now() - start) / 1000;
   const count = times.filter((time) => time !== undefined).length;
   if (count < 2) return known;
@@ -159,8 +146,9 @@ export async function learnTuning(
     } is fastest; ${where}`,
   );
   const { key, choice } = entrants[winner]!;
-  learnedOn.set(executor, new Map([...learnedOn.get(executor) ?? [], [key, choice]]));
-  return new Map([...known, [key, choice]]);
+  const table = new Map([...known, [key, choice]]);
+  learnedOn.set(executor, table);
+  return table;
 }
 
 function learnedRecords(

@@ -7,7 +7,7 @@ import { said } from "../expect.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import { gpuPlanning } from "../run/executor.ts";
 import type { Planning, Subject } from "../run/subject.ts";
-import { fastestOf, type TimedPlan, timeWithin } from "../run/time_plans.ts";
+import { entrantsOf, fastestOf, timeWithin } from "../run/time_plans.ts";
 
 const ids = new WeakMap<object, number>();
 let nextId = 1;
@@ -60,9 +60,6 @@ export interface TuneOptions {
   readonly tuneBudget?: number;
 }
 
-/** Ways that are timed. */
-const CANDIDATES = 4;
-
 /** What was tried on a device, by classes of problems: the fastest of each, if any. */
 const learned = new WeakMap<GpuDevice, Map<string, TuningTable>>();
 
@@ -82,15 +79,12 @@ export async function tunedPlanning<P extends Partial<Planning>>(
 ): Promise<P> {
   let known = learned.get(gpu);
   if (known === undefined) learned.set(gpu, known = new Map());
-  const entrants = subject.planner.shortlist(gpuPlanning(gpu, planning), CANDIDATES);
+  const entrants = entrantsOf(subject, gpuPlanning(gpu, planning));
   const key = entrants[0]?.key;
   if (key === undefined || planning.tuning?.has(key)) return planning;
   let table = known.get(key);
   if (table === undefined) {
-    // Subjects are of types that kernels know.
-    const dtype = subject.traits.dtype as TimedPlan["dtype"];
-    const plans = entrants.map(({ plan }) => ({ plan, dtype }));
-    const fastest = fastestOf(await timeWithin(gpu, plans, 1000 * seconds));
+    const fastest = fastestOf(await timeWithin(gpu, subject, entrants, 1000 * seconds));
     table = new Map(fastest === undefined ? [] : [[key, entrants[fastest]!.choice]]);
     known.set(key, table);
   }

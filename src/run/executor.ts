@@ -1,4 +1,5 @@
 import { EMPTY_RESULT } from "../accuracy/gate.ts";
+import type { Entrant } from "../algorithms/cost/shortlist.ts";
 import { modelOf } from "../algorithms/device/known.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
@@ -28,7 +29,7 @@ import type {
   Subject,
   SubjectTensor,
 } from "./subject.ts";
-import { type TimedPlan, timeWithin } from "./time_plans.ts";
+import { timeWithin } from "./time_plans.ts";
 import { type During, untimed } from "./timeline.ts";
 import { type Timed, timedPlan } from "./timing.ts";
 
@@ -122,10 +123,10 @@ export interface Executor extends Disposable {
   plan(subject: Subject, planning: Partial<Planning>): Planned<Plan | undefined>;
   /** Planning with what a device adds to it, for planners of subjects; nothing where it takes no plans. */
   planning(asked: Partial<Planning>): Planning | undefined;
-  /** Times plans of a subject within so many milliseconds, as {@linkcode timeWithin}. */
+  /** Times ways to compute a subject within so many milliseconds, as {@linkcode timeWithin}. */
   timeWithin?(
     subject: Subject,
-    plans: readonly Plan[],
+    entrants: readonly Entrant[],
     budgetMs: number,
   ): Promise<(TimeRecord | undefined)[]>;
   /**
@@ -176,11 +177,7 @@ export function gpuExecutor(gpu: GpuDevice, model?: DeviceModel, isRough = false
     },
     plan: (subject, planning) => subject.planner.plan(full(planning)),
     planning: full,
-    timeWithin(subject, plans, budgetMs) {
-      // Subjects are of types that kernels know.
-      const dtype = subject.traits.dtype as TimedPlan["dtype"];
-      return timeWithin(gpu, plans.map((plan) => ({ plan, dtype })), budgetMs);
-    },
+    timeWithin: (subject, entrants, budgetMs) => timeWithin(gpu, subject, entrants, budgetMs),
     compile: (plan) => compileKernels(gpu, plan),
     load: (subject, operands, during) => loadOnGpu(gpu, subject, operands, during),
     causeOf: (error) => gpu.causeOf(error),

@@ -1,3 +1,4 @@
+import type { Entrant } from "../algorithms/cost/shortlist.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import { DeviceError, UnsupportedError } from "../errors.ts";
 import { createBuffer, fillBuffer, upload } from "../gpu/buffers.ts";
@@ -6,6 +7,7 @@ import { createPlanBuffers, preparePlan } from "../gpu/prepare.ts";
 import type { TimeRecord } from "../report/record.ts";
 import { dtypeBytes } from "../tensor/dtype.ts";
 import { fillTensor } from "../tensor/fill.ts";
+import type { Planning, Subject } from "./subject.ts";
 import { type Timed, timedPlan, timeRecord, timeRivals, type TimingProtocol } from "./timing.ts";
 
 export interface TimedPlan {
@@ -100,7 +102,8 @@ async function prepared(
       given[role] ??= buffers.buffers[place]!;
       fillBuffer(gpu, buffers.buffers[place]!, random);
     });
-    return timedPlan(gpu, [resources.use(await preparePlan(gpu, plan, buffers))]);
+    const timed = timedPlan(gpu, [resources.use(await preparePlan(gpu, plan, buffers))]);
+    return { ...timed, run: (options) => gpu.guard(() => timed.run(options)) };
   } catch (error) {
     const cause = await gpu.causeOf(error);
     const refused = cause instanceof DeviceError || cause instanceof UnsupportedError;
@@ -229,14 +232,34 @@ async function inTime<T>(made: Promise<T>, ms: number): Promise<T | "failed" | u
   return one;
 }
 
-/** {@linkcode timeCandidates} of plans on random data. */
+/** Ways to compute a problem that are timed, and the most bytes of one's buffers. */
+const CANDIDATES = 4;
+const MOST_BYTES = 2 ** 31;
+
+/** The ways to compute a subject that are worth timing, the planner's choice first; none where the choice is made or limited. */
+export function entrantsOf({ planner }: Subject, planning: Planning): Entrant[] {
+  const { exact, maxBoundRatio, maxWorkspaceBytes, maxWorkspaceShare } = planning;
+  const limits = [maxBoundRatio, maxWorkspaceBytes, maxWorkspaceShare];
+  // What is fastest within limits is not what is fastest.
+  if (exact || limits.some((limit) => limit !== undefined)) return [];
+  return planner.shortlist(planning, CANDIDATES)
+    .filter(({ plan }) => plan.buffers.reduce((sum, { bytes }) => sum + bytes, 0) <= MOST_BYTES);
+}
+
+/** {@linkcode timeCandidates} of ways to compute a subject, on random data. */
 export async function timeWithin(
   gpu: GpuDevice,
-  plans: readonly TimedPlan[],
+  { traits }: Subject,
+  entrants: readonly Entrant[],
   budgetMs: number,
 ): Promise<(TimeRecord | undefined)[]> {
+  // Subjects are of types that kernels know.
+  const dtype = traits.dtype as TimedPlan["dtype"];
   using room = planRoom(gpu, true);
-  return await timeCandidates(plans.map((plan) => () => room.prepare(plan)), budgetMs);
+  return await timeCandidates(
+    entrants.map(({ plan }) => () => room.prepare({ plan, dtype })),
+    budgetMs,
+  );
 }
 
 /** The place of the fastest by its least time, since what else runs only adds to it; undefined where nothing was timed. */
