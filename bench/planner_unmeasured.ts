@@ -218,7 +218,7 @@ async function measure(
       const some = entrants.slice(0, count);
       const start = performance.now();
       const found = fastestOf(
-        await timeWithin(gpu, some.map(({ plan }) => ({ plan, dtype })), BUDGET_MS),
+        await timeWithin(gpu, { dtype }, some, BUDGET_MS),
       );
       const tookMs = Math.round(performance.now() - start);
       learned[count] = {

@@ -26,7 +26,7 @@ export interface Computation {
   readonly planning: Partial<Planning>;
   /** What was measured; `auto` takes it. */
   readonly tuned?: Tuning | undefined;
-  /** A device that is open, which others use too; one of its own where absent. */
+  /** A device that others use too; one of its own where absent or lost. */
   readonly executor?: Executor | undefined;
   /** Told the result before it is checked; not of what runs in chunks. */
   readonly onResult?: (result: HostData) => void;
@@ -86,20 +86,25 @@ export async function withExecutor<T>(
     );
   }
   using own = new DisposableStack();
-  const openOwn = async () =>
+  const openOwn = async (learning: TuningChoice) =>
     own.use(
       await during(
         "device",
-        () => openGpuExecutor({ backend, adapter: wanted }, featuresOf(subject), planning, options),
+        () =>
+          openGpuExecutor({ backend, adapter: wanted }, featuresOf(subject), planning, learning),
       ),
     );
-  let executor = onCpu ? cpuExecutor(tell("computing")) : computation.executor ?? await openOwn();
+  // What may have cost the device is not tried again.
+  const openAgain = () => openOwn({ tuneBudget: 0 });
+  let executor = onCpu
+    ? cpuExecutor(tell("computing"))
+    : computation.executor ?? await openOwn(options);
+  if (!executor.isOpen) executor = await openAgain();
   const { adapter } = executor.device;
   let tuning = onCpu ? undefined : tuningOf(tuned, executor.device) ?? planning.tuning;
   if (!onCpu && budgetMs(executor, planning, options) > 0) {
     tuning = await during("tune", () => learnTuning(executor, subject, planning, tuning, options));
-    // A kernel that was timed may have cost the device.
-    if (!executor.isOpen && computation.executor === undefined) executor = await openOwn();
+    if (!executor.isOpen) executor = await openAgain();
   }
   try {
     return await run(executor, {

@@ -1,5 +1,6 @@
 import { dirname, join, matchesGlob, relative, resolve } from "node:path";
 import { glob } from "node:fs/promises";
+import type { TuningTable } from "../algorithms/request.ts";
 import { elementFeatures } from "../elements/elements.ts";
 import { EXIT, exitCodeOf, InputTypeError } from "../errors.ts";
 import { refuseWrite } from "../npy/atomic_write.ts";
@@ -249,6 +250,7 @@ async function openShared(options: ConvOptions): Promise<Shared> {
 /** An executor that is asked for plans in one way, so that subjects of the same traits share one. */
 function planningOnce(executor: Executor): Executor {
   const plans = new Map<string, ReturnType<Executor["plan"]>>();
+  let last: TuningTable | undefined;
   return {
     ...executor,
     get isOpen() {
@@ -257,7 +259,9 @@ function planningOnce(executor: Executor): Executor {
     plan(subject, planning) {
       const { traits, activation } = subject;
       const { maxWorkspaceBytes, tuning } = planning;
-      const key = JSON.stringify([traits, activation, maxWorkspaceBytes, tuning?.size]);
+      if (tuning !== last) plans.clear();
+      last = tuning;
+      const key = JSON.stringify([traits, activation, maxWorkspaceBytes]);
       if (!plans.has(key)) plans.set(key, executor.plan(subject, planning));
       return plans.get(key);
     },

@@ -28,8 +28,8 @@ export const CONV_BUDGET_HELP = "default 1, but 0 on an H100, H200 or calibrated
 /** Seconds that are spent unasked on GPUs without figures of their own. */
 const DEFAULT_SECONDS = 1;
 
-/** What is known on an executor since something was learned on it. */
-const learnedOn = new WeakMap<Executor, TuningTable>();
+/** Of executors what is known, and which classes of problems were timed: those that gave nothing are not timed again. */
+const learnedOn = new WeakMap<Executor, { table: TuningTable; readonly tried: Set<string> }>();
 
 /** Milliseconds that learning may take. */
 export function budgetMs(
@@ -59,11 +59,10 @@ export const SIZE_PROTOCOL = {
  * The model of a GPU nobody measured, by its size, which is measured now and kept; a line on stderr says so. Undefined where it cannot
  * be measured within the budget, as is said once, or need not be.
  *
- * @param timed Times plans by {@linkcode SIZE_PROTOCOL}.
- * @throws {DeviceError} where the device is lost.
+ * @param timed Times plans by {@linkcode SIZE_PROTOCOL}; it may cost the device.
  */
 export async function learnSize(
-  gpu: Pick<GpuDevice, "limits" | "isOpen" | "causeOf">,
+  gpu: Pick<GpuDevice, "limits" | "causeOf">,
   executor: Pick<Executor, "software" | "device">,
   planning: Partial<Planning>,
   choice: TuningChoice,
@@ -101,7 +100,6 @@ export async function learnSize(
     return model;
   } catch (error) {
     const cause = await gpu.causeOf(error);
-    if (!gpu.isOpen) throw cause;
     if (markUnsized(device)) {
       reply.message(`wgconv: note: this GPU's size is not measured: ${oneSentence(cause)}`);
     }
@@ -125,11 +123,14 @@ export async function learnTuning(
   const budget = budgetMs(executor, planning, options);
   const full = executor.planning(planning);
   if (budget === 0 || full === undefined || executor.timeWithin === undefined) return tuning;
-  const known = learnedOn.get(executor) ?? tuning ?? new Map();
+  const learned = learnedOn.get(executor) ?? { table: tuning ?? new Map(), tried: new Set() };
+  learnedOn.set(executor, learned);
+  const { table: known, tried } = learned;
   const plan = executor.plan(subject, { ...planning, tuning: known });
   if (isRefusal(plan) || plan === undefined || plan.measured) return known;
   const entrants = entrantsOf(subject, full);
-  if (entrants.length < 2) return known;
+  if (entrants.length < 2 || tried.has(entrants[0]!.key)) return known;
+  tried.add(entrants[0]!.key);
   const start = performance.now();
   const times = await executor.timeWithin(subject, entrants, budget);
   const seconds = (performance.now() - start) / 1000;
@@ -146,9 +147,7 @@ export async function learnTuning(
     } is fastest; ${where}`,
   );
   const { key, choice } = entrants[winner]!;
-  const table = new Map([...known, [key, choice]]);
-  learnedOn.set(executor, table);
-  return table;
+  return learned.table = new Map([...known, [key, choice]]);
 }
 
 function learnedRecords(

@@ -8,10 +8,12 @@ import { H200 } from "../algorithms/device/h200.ts";
 import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
 import { temporaryDirectory } from "../../tests/cli.ts";
 import { wgconvHere } from "../../tests/support/in_process.ts";
+import { loseDeviceAt } from "../../tests/support/test_plans.ts";
 import type { CalibratedDevice } from "../bench/calibrate/model_file.ts";
 import { timeRecord } from "../run/timing.ts";
 import { calibrationPath, keptCalibration } from "./calibration.ts";
 import { budgetMs, learnSize, learnTuning } from "./learn.ts";
+import { openGpuExecutor } from "./open_gpu.ts";
 import { type TuningChoice, tuningFile } from "./tuning_options.ts";
 
 const SUBJECT = convSubject({
@@ -113,7 +115,9 @@ Deno.test("learnTuning() takes and remembers the fastest, and times nothing twic
 
 Deno.test("learnTuning() learns nothing of one way alone, nor where the choice is limited or made", async () => {
   const gpu = pretendGpu([3]);
-  assert.equal((await learn(gpu, {})).said, "");
+  for (const _ of ["timed", "known to give nothing"]) {
+    assert.equal((await learn(gpu, {})).said, "");
+  }
   const limits = [{ exact: true }, { maxBoundRatio: 9 }, { maxWorkspaceShare: 0.5 }];
   for (const limit of [...limits, { algorithm: "direct" }, { policy: "tiny" }]) {
     const table = await learn(gpu, {}, undefined, { ...PLANNING, ...limit });
@@ -148,7 +152,6 @@ Deno.test("learnSize() measures a new GPU once, keeps that, and says once where 
   const device = { backend: "wgpu", adapter, driver: "1", limits: {} };
   const gpu = {
     limits: DEFAULT_LIMITS,
-    isOpen: true,
     causeOf: (error: unknown) => Promise.resolve(error),
   };
   const size = (given: typeof device, options: TuningChoice, ms: (name: string) => number) =>
@@ -189,12 +192,56 @@ Deno.test("learnSize() measures a new GPU once, keeps that, and says once where 
   }
 });
 
+/** Software that passes for a GPU of another name; its devices are lost at calls of these numbers, each of one, and then of none. */
+function losingGpu(adapter: string, moments: readonly number[]) {
+  const { requestDevice } = GPUAdapter.prototype;
+  const info = GPUAdapterInfo.prototype;
+  const { description, isFallbackAdapter } = Object.getOwnPropertyDescriptors(info);
+  const opened: (() => number)[] = [];
+  Object.defineProperties(info, {
+    description: { get: () => adapter, configurable: true },
+    isFallbackAdapter: { get: () => false, configurable: true },
+  });
+  GPUAdapter.prototype.requestDevice = async function (...wanted) {
+    const device = await requestDevice.apply(this, wanted);
+    opened.push(loseDeviceAt({ device }, moments[opened.length] ?? Infinity));
+    return device;
+  };
+  return {
+    opened,
+    [Symbol.dispose]() {
+      Object.defineProperties(info, { description, isFallbackAdapter });
+      GPUAdapter.prototype.requestDevice = requestDevice;
+    },
+  };
+}
+
+Deno.test("a device that is lost while it is measured, or kernels are timed on it, is opened again", async () => {
+  using temporary = temporaryDirectory();
+  const adapter = `Radeon ${crypto.randomUUID()}`;
+  using _kept = keptFiles({ backend: "wgpu", adapter, driver: "" });
+  using gpu = losingGpu(adapter, [60, Infinity, 60, 60]);
+  const open = () => openGpuExecutor({ backend: "wgpu" }, [], {}, { tuneBudget: 60 });
+  const { said, value: executor } = await listen(open);
+  assert.match(said, /^wgconv: note: this GPU's size is not measured: .* the device was lost/);
+  assert.ok(executor.isOpen);
+  executor.close();
+  const problem = "conv --problem mb1ic8ih12oc16kh3ph1 --json --quiet --runs 1 --tune-budget 60";
+  const { code, stdout } = await wgconvHere([
+    ...problem.split(" "),
+    ...["--tuning", `${temporary.path}/tuning.jsonl`],
+  ]);
+  assert.deepEqual([code, JSON.parse(stdout).verdict, gpu.opened.length], [0, "pass", 5]);
+});
+
 /** What is kept of a device, which goes with this. */
 function keptFiles(device: CalibratedDevice): Disposable {
   const path = calibrationPath(device, "size")!;
   return {
     [Symbol.dispose]() {
-      for (const one of [path, path.replace(/size\.json$/, "unsized")]) {
+      for (
+        const one of ["size.json", "unsized", "noted"].map((end) => path.replace("size.json", end))
+      ) {
         try {
           Deno.removeSync(one);
         } catch { /* It is not there. */ }

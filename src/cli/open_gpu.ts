@@ -53,14 +53,17 @@ function measuredExecutor(gpu: GpuDevice, planning: Partial<Planning>): Executor
   return size && gpuExecutor(gpu, size.model, true);
 }
 
-/** Opens the GPU as {@linkcode gpuExecutorOf} plans for it, and measures its size where there is a budget for that. */
+/**
+ * Opens the GPU as {@linkcode gpuExecutorOf} plans for it, and measures its size where there is a budget for that; one that is
+ * lost meanwhile is opened again.
+ */
 export async function openGpuExecutor(
   choice: GpuChoice,
   features: readonly string[] = [],
   planning: Partial<Planning> = {},
   learning: TuningChoice = { tuneBudget: 0 },
 ): Promise<Executor> {
-  const gpu = await openGpu(choice, features);
+  let gpu = await openGpu(choice, features);
   const measured = measuredExecutor(gpu, planning);
   if (measured !== undefined) return measured;
   const model = await learnSize(
@@ -70,5 +73,9 @@ export async function openGpuExecutor(
     learning,
     (plans) => timePlans(gpu, plans, SIZE_PROTOCOL),
   );
+  if (!gpu.isOpen) {
+    gpu.close();
+    gpu = await openGpu(choice, features);
+  }
   return model === undefined ? gpuExecutorOf(gpu, planning) : gpuExecutor(gpu, model, true);
 }

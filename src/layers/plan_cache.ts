@@ -84,7 +84,7 @@ export async function tunedPlanning<P extends Partial<Planning>>(
   if (key === undefined || planning.tuning?.has(key)) return planning;
   let table = known.get(key);
   if (table === undefined) {
-    const fastest = fastestOf(await timeWithin(gpu, subject, entrants, 1000 * seconds));
+    const fastest = fastestOf(await timeWithin(gpu, subject.traits, entrants, 1000 * seconds));
     table = new Map(fastest === undefined ? [] : [[key, entrants[fastest]!.choice]]);
     known.set(key, table);
   }

@@ -177,7 +177,8 @@ export function gpuExecutor(gpu: GpuDevice, model?: DeviceModel, isRough = false
     },
     plan: (subject, planning) => subject.planner.plan(full(planning)),
     planning: full,
-    timeWithin: (subject, entrants, budgetMs) => timeWithin(gpu, subject, entrants, budgetMs),
+    timeWithin: (subject, entrants, budgetMs) =>
+      timeWithin(gpu, subject.traits, entrants, budgetMs),
     compile: (plan) => compileKernels(gpu, plan),
     load: (subject, operands, during) => loadOnGpu(gpu, subject, operands, during),
     causeOf: (error) => gpu.causeOf(error),

@@ -249,12 +249,12 @@ export function entrantsOf({ planner }: Subject, planning: Planning): Entrant[] 
 /** {@linkcode timeCandidates} of ways to compute a subject, on random data. */
 export async function timeWithin(
   gpu: GpuDevice,
-  { traits }: Subject,
+  { dtype: known }: Pick<Subject["traits"], "dtype">,
   entrants: readonly Entrant[],
   budgetMs: number,
 ): Promise<(TimeRecord | undefined)[]> {
   // Subjects are of types that kernels know.
-  const dtype = traits.dtype as TimedPlan["dtype"];
+  const dtype = known as TimedPlan["dtype"];
   using room = planRoom(gpu, true);
   return await timeCandidates(
     entrants.map(({ plan }) => () => room.prepare({ plan, dtype })),

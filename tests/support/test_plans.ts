@@ -99,7 +99,7 @@ const CALLS = {
  *
  * @returns How many calls there were so far.
  */
-export function loseDeviceAt(gpu: GpuDevice, moment: number): () => number {
+export function loseDeviceAt(gpu: Pick<GpuDevice, "device">, moment: number): () => number {
   let calls = 0;
   const MADE: Readonly<Record<string, keyof typeof CALLS>> = {
     createBuffer: "buffer",
