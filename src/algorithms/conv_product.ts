@@ -79,7 +79,7 @@ export interface ProductPart {
   readonly target: ResultTarget & PassPlaces;
   readonly epilogue: EpilogueFactory;
   /** Buffers that the epilogue reads. */
-  readonly ends: Pick<ProblemBuffers, "bias" | "scale">;
+  readonly ends: ProblemBuffers["ends"];
 }
 
 /** One product of a convolution on the mainloop. */
@@ -273,7 +273,7 @@ export function cutTiles(
 export function cutPasses(
   request: PlanRequest,
   shape: CutShape,
-  { elements: types, buffers, bias, scale }: Omit<ProblemBuffers, "tensor">,
+  { elements: types, buffers, ends }: Omit<ProblemBuffers, "tensor">,
   make: (part: ProductPart) => Pass,
 ): { product: Pass; sums: Pass[]; cut: Cut } {
   const { problem: { groups }, variant } = request;
@@ -290,7 +290,7 @@ export function cutPasses(
     policy,
     variant,
     accumulate,
-    ends: { bias, scale },
+    ends,
   };
   const whole = () => make({ ...all, splits: 1, target, epilogue });
   if (splits === 1) return { product: whole(), sums: [], cut };
@@ -302,7 +302,7 @@ export function cutPasses(
   }
   const parts = partialResultElements(cut, { rows, columns, batches: groups, elements });
   const buffer = buffers.workspace("partial results", parts, sum);
-  const places = { partials: buffer, result: target.buffer, bias, scale };
+  const places = { partials: buffer, result: target.buffer, ...ends };
   if (head === undefined) {
     const reduce = reduceShape(request, splits);
     const sums = reducePass(reduce, epilogue, buffers, places, types.result);

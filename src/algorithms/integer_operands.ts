@@ -121,7 +121,7 @@ export function planIntegers(
   const { problem, corrected, biased } = signed;
   const { epilogue, maxWorkspaceBytes = Infinity } = request;
   const nothing = resultElements(problem) === 0 || accumulationLength(problem) === 0;
-  const { buffers, tensor, bias, scale } = problemBuffers(
+  const { buffers, tensor, ends: { bias, scale } } = problemBuffers(
     request,
     nothing ? "uniform" : request.sizes ?? "constant",
   );

@@ -151,15 +151,20 @@ export function refuseBindings(
     );
 }
 
-/** The steps of a convolution's epilogue; `rowIndex` turns a row of the product into a channel. */
+/**
+ * The steps of a convolution's epilogue; `rowIndex` turns a row of the product into a channel.
+ *
+ * @param side Which side of the product the channels are.
+ */
 export function convEpilogue(
   { epilogue: { bias, activation, scale, zeroPoint }, ...choice }: ElementChoice & {
     readonly epilogue: Epilogue;
   },
+  side: "rows" | "columns" = "rows",
 ): EpilogueFactory {
   const types = elementsOf(choice);
   return (module, _width, rowIndex) => [
-    ...(bias ? [biasStep(module, "rows", WHOLE, rowIndex, biasOf(types))] : []),
+    ...(bias ? [biasStep(module, side, WHOLE, rowIndex, biasOf(types))] : []),
     ...(activation === "none" ? [] : [activationStep(activation, sumOf(types))]),
     ...(scale === undefined ? [] : [
       quantizeStep(
@@ -180,7 +185,7 @@ export function sumsRequest(request: PlanRequest): PlanRequest {
 /** The pass that finishes sums and stores them as int8. */
 export function quantizePass(
   request: PlanRequest,
-  { buffers, bias, scale }: ProblemBuffers,
+  { buffers, ends }: ProblemBuffers,
   sums: number,
   result: number,
 ): Pass {
@@ -188,7 +193,7 @@ export function quantizePass(
   const shape = { elements: resultElements(problem), channels: problem.outChannels };
   const module = buffers.module({ sums, result });
   const kernel = finishSumsKernel(module, shape, convEpilogue(request), "i8");
-  return pass(kernel, buffers, { sums, result, bias, scale });
+  return pass(kernel, buffers, { sums, result, ...ends });
 }
 
 /** Microseconds of the same: sums in i32 are read, int8 written. */

@@ -23,6 +23,7 @@ import {
   tensorBytes,
   tensorShape,
 } from "../problem/conv_problem.ts";
+import { type ChannelOperand, channelOperands } from "../problem/epilogue.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import type { BufferRole, DeviceLimits, Plan, PlanBinding, PlanBuffer } from "./plan.ts";
@@ -195,11 +196,11 @@ export interface ProblemBuffers {
   readonly elements: Elements;
   readonly buffers: BufferList;
   readonly tensor: Readonly<Record<ConvTensor, number>>;
-  readonly bias: number | undefined;
-  readonly scale: number | undefined;
+  /** What the epilogue reads. */
+  readonly ends: Readonly<Partial<Record<ChannelOperand, number>>>;
 }
 
-/** The problem's tensors (and the bias, and the scales of int8 results) as the first buffers of a plan, and what they are made of. */
+/** The problem's tensors and what the epilogue reads as the first buffers of a plan, and what they are made of. */
 export function problemBuffers(request: PlanRequest, mode?: SizeMode): ProblemBuffers {
   const { problem, epilogue } = request;
   const buffers = new BufferList(request.limits, mode);
@@ -213,13 +214,13 @@ export function problemBuffers(request: PlanRequest, mode?: SizeMode): ProblemBu
     );
   }
   const elements = elementsOf(request);
-  const bias = epilogue.bias
-    ? buffers.add("bias", "bias", problem.outChannels, biasOf(elements))
-    : undefined;
-  const scale = epilogue.scale === "channel"
-    ? buffers.add("scale", "scale", problem.outChannels, "f32")
-    : undefined;
-  return { elements, buffers, tensor: tensor as Record<ConvTensor, number>, bias, scale };
+  const ends = Object.fromEntries(
+    channelOperands(epilogue).map((role) => {
+      const element = role === "bias" ? biasOf(elements) : "f32";
+      return [role, buffers.add(role, role, problem.outChannels, element)];
+    }),
+  );
+  return { elements, buffers, tensor: tensor as Record<ConvTensor, number>, ends };
 }
 
 export function tensorElements(problem: ConvProblem, which: ConvTensor): number {
@@ -244,7 +245,7 @@ export function flatRow(elements: number, splits: number): ReduceShape {
 export function reduceShape(
   request: PlanRequest,
   splits: number,
-  placed = request.epilogue.bias || request.epilogue.scale === "channel",
+  placed = channelOperands(request.epilogue).length > 0,
 ): ReduceShape {
   const { problem, layout, filterLayout } = request;
   const which = resultTensor(problem.op);

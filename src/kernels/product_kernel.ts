@@ -347,8 +347,9 @@ export function productKernel(module: ModuleBuilder, product: ProductKernel): Si
     workgroup,
     places: body.places,
     schedule: {
+      // The switches of passes.
+      ...variant,
       buffers: body.buffers,
-      prefetch: variant.prefetch,
       tripCount: tripCount(),
       steps,
     },

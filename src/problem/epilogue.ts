@@ -16,6 +16,14 @@ export interface Epilogue {
   readonly zeroPoint?: number;
 }
 
+/** A tensor of one value an output channel that an epilogue reads. */
+export type ChannelOperand = "bias" | "scale";
+
+/** Those that it reads, in the order of a plan's buffers. */
+export function channelOperands({ bias, scale }: Epilogue): ChannelOperand[] {
+  return [...(bias ? ["bias"] as const : []), ...(scale === "channel" ? ["scale"] as const : [])];
+}
+
 /** A function of each output, as PyTorch has it: gelu is the exact one, x·Φ(x), silu is x·sigmoid(x). */
 export type Activation =
   | "none"

@@ -20,7 +20,7 @@ import {
   tensorShape,
 } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
-import { type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
+import { channelOperands, type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
 import type { PlanArithmetic, ResultTiles } from "../problem/plan_arithmetic.ts";
 import { activate } from "../reference/activate.ts";
 import { projectConvIntegers, quantized, referenceIntegers } from "../reference/integers.ts";
@@ -156,8 +156,10 @@ function convOperands(conv: Conv): SubjectTensor[] {
     ...operandTensors(problem.op).map((which) =>
       convTensor(problem, which, conv, operandDtype(dtype, which, integers))
     ),
-    ...(epilogue.bias ? [{ role: "bias", dtype: biasDtype(dtype, outDtype), shape } as const] : []),
-    ...(epilogue.scale === "channel" ? [{ role: "scale", dtype: "f32", shape } as const] : []),
+    ...channelOperands(epilogue).map((role) => {
+      const own = role === "bias" ? biasDtype(dtype, outDtype) : "f32";
+      return { role, dtype: own, shape } as const;
+    }),
     ...(integers.filterZeroPoint === "channel"
       ? [{ role: "filterZeroPoint", dtype: "i32", shape } as const]
       : []),

@@ -77,7 +77,7 @@ function planDepthwise(
 function planResults(request: PlanRequest, shape: DepthwiseShape, mode: SizeMode): Planned<Plan> {
   const { problem } = request;
   const tensors = problemBuffers(request, mode);
-  const { buffers, tensor, bias, elements: types } = tensors;
+  const { buffers, tensor, ends, elements: types } = tensors;
   const { packed: filter, passes: pack } = packsFilter(request)
     ? packedFilter(packShape(request), tensors)
     : { packed: tensor.filter, passes: [] };
@@ -92,8 +92,8 @@ function planResults(request: PlanRequest, shape: DepthwiseShape, mode: SizeMode
   const module = buffers.module(places);
   const kernel = depthwiseKernel(module, shape, segments > 1 ? NO_STEPS : epilogue);
   const multiplications = directFlops(problem) / 2;
-  const main = pass(kernel, buffers, { ...places, bias }, multiplications);
-  const between = { partials, result: tensor[result], bias };
+  const main = pass(kernel, buffers, { ...places, ...ends }, multiplications);
+  const between = { partials, result: tensor[result], ...ends };
   const sum = segments === 1
     ? []
     : [reducePass(reduceShape(request, segments), epilogue, buffers, between, types.result)];

@@ -32,7 +32,7 @@ const MOST_TERMS = MOST_ITERATIONS - 5_000;
 export function planDirect(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const { problem, layout, filterLayout } = request;
   const tensors = problemBuffers(request, mode);
-  const { buffers, tensor, bias, elements: types } = tensors;
+  const { buffers, tensor, ends, elements: types } = tensors;
   const elements = resultElements(problem);
   const products = accumulationLength(problem);
   const splits = Math.max(1, Math.ceil(products / MOST_TERMS));
@@ -55,9 +55,9 @@ export function planDirect(request: PlanRequest, mode: SizeMode): Planned<Plan> 
     splits > 1 ? NO_STEPS : epilogue,
   );
   const multiplications = directFlops(problem) / 2;
-  const between = { partials, result, bias };
+  const between = { partials, result, ...ends };
   const passes = [
-    pass(kernel, buffers, { ...places, bias }, multiplications),
+    pass(kernel, buffers, { ...places, ...ends }, multiplications),
     ...(splits > 1
       ? [reducePass(reduceShape(request, splits), epilogue, buffers, between, stored)]
       : []),

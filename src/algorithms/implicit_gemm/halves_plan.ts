@@ -55,7 +55,7 @@ export function planHalves(
   const { operands, cut } = chosen;
   const { problem, limits, layout, filterLayout } = asked;
   const { policy, splits } = cut;
-  const { buffers, tensor, bias, scale } = problemBuffers(asked, mode);
+  const { buffers, tensor, ends } = problemBuffers(asked, mode);
   const [image, other] = operandTensors(problem.op);
   const result = tensor[resultTensor(problem.op)];
   const elements = resultElements(problem);
@@ -104,7 +104,7 @@ export function planHalves(
     }),
     ...convEpilogue(asked)(module, width, row),
   ];
-  const between = { ...places, partials, result, bias };
+  const between = { ...places, partials, result, ...ends };
   const flagged = splitRestKernel(
     buffers.module(tensor),
     { problem, layout, filterLayout },
@@ -124,7 +124,7 @@ export function planHalves(
       main,
       reducePass(reduceShape(asked, splits, true), finished, buffers, between, "f32"),
       // Sums flagged results in f32.
-      pass(flagged, buffers, { ...tensor, ...places, bias }),
+      pass(flagged, buffers, { ...tensor, ...places, ...ends }),
     ],
     multiplications: main.multiplications,
     arithmetic,
@@ -240,7 +240,7 @@ export function planHalves(
         ...(splits === 1 ? {} : { split: elements }),
       },
       epilogue: NO_STEPS,
-      ends: { bias, scale },
+      ends,
     }, buffers);
   }
 }

@@ -24,8 +24,8 @@ export function ownAlgorithm(own: OwnKernel): Algorithm<PlanRequest> {
     refuse: (request) => refuseConv(own, request),
     geometry: (request) => request,
     plan: (request, mode) => {
-      const { buffers, tensor, bias } = problemBuffers(request, mode);
-      const places = { ...tensor, ...(bias === undefined ? {} : { bias }) };
+      const { buffers, tensor, ends } = problemBuffers(request, mode);
+      const places = { ...tensor, ...ends };
       const names = convNames(request.problem);
       return planOwn(own, names, buffers, places, request.limits, {
         empty: resultElements(request.problem) === 0,

@@ -245,7 +245,7 @@ export function planTransformed(
   const writtenOf = (images: number) => transform.of(request, geometry, images, chunked);
 
   const tensors = problemBuffers(request, mode);
-  const { buffers, tensor, bias, scale, elements: types } = tensors;
+  const { buffers, tensor, ends, elements: types } = tensors;
   const filter = transform.filter(request, geometry, policy);
   const { packed, passes: pack } = packedFilter(filter, tensors, transform.buffers.filter);
   const { storage, tile, accumulate } = types;
@@ -263,7 +263,7 @@ export function planTransformed(
     : chunks.flatMap((chunk) => {
       const begin = { at: chunk.first * output[0]!, multiple };
       const columns = chunk.images * spots;
-      const part = { ...alike, columns, ends: { bias, scale }, target: { ...target, begin } };
+      const part = { ...alike, columns, ends, target: { ...target, begin } };
       return [...transformed(chunk), product(chunk.images, part)];
     });
   const used = whole?.cut ?? cut;

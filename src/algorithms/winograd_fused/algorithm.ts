@@ -1,9 +1,9 @@
 import { elementsTrait, sumOf } from "../../elements/elements.ts";
-import { activationStep, biasStep, epilogueTrait } from "../../kernels/epilogue.ts";
+import { epilogueTrait } from "../../kernels/epilogue.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import type { PipelineCut } from "../../kernels/schedule/pipeline.ts";
 import { fullVariant } from "../../kernels/variant.ts";
-import { type ModuleBuilder, moduleBuilder, type SizeMode, WHOLE } from "../../kernels/module.ts";
+import { type ModuleBuilder, moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import {
   filterDepth,
   filterLoader,
@@ -27,7 +27,7 @@ import { elementCount } from "../../tensor/tensor.ts";
 import { identity } from "../../winograd/matrix.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import type { Algorithm } from "../algorithm.ts";
-import { pass, refuseBindings } from "../passes.ts";
+import { convEpilogue, pass, refuseBindings } from "../passes.ts";
 import type { Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -102,8 +102,8 @@ function runPasses(
   { runs, product: sliced, policy, split }: RunCut,
   partial: number | undefined,
 ) {
-  const { problem, layout, epilogue } = request;
-  const { buffers, tensor, bias, elements } = tensors;
+  const { problem, layout } = request;
+  const { buffers, tensor, ends, elements } = tensors;
   const { mode } = buffers;
   const axes = runs.length;
   const [sourceName] = operandTensors(problem.op);
@@ -167,10 +167,7 @@ function runPasses(
     const to = module.tensor("result", "write", vector, buffers.split(result), elements.result);
     const targets = module.size("image_targets", geometry.targets);
     const row = (row: string) => `group * ${targets} + ${row}`;
-    const steps = [
-      ...(epilogue.bias ? [biasStep(module, filterSide, WHOLE, row, elements.result)] : []),
-      ...(epilogue.activation === "none" ? [] : [activationStep(epilogue.activation)]),
-    ];
+    const steps = convEpilogue(request, filterSide)(module, vector, row);
     const columns = spread ? policy.columns : undefined;
     return {
       trait: epilogueTrait(steps),
@@ -231,7 +228,7 @@ function runPasses(
   const { workgroups } = kernel;
   const products = sliceBlocks(loop, policy) * policy.rows * policy.columns * slices *
     depthSteps * depth;
-  const bound = { transformed, [sourceName]: source, result, bias, parts: partial };
+  const bound = { transformed, [sourceName]: source, result, ...ends, parts: partial };
   const passes = [
     ...(filterKernel.workgroups > 0 ? [pass(filterKernel, buffers, filters)] : []),
     pass(kernel, buffers, bound, products),
@@ -243,7 +240,7 @@ function runPasses(
     const name = `${traits}_parts_${policy.rows}x${policy.columns}_` +
       `${places}${trait}${buffers.splitTrait(result)}`;
     const sum = sumPartsKernel(name, module, loop, parts, policy, from, store);
-    const bound = { parts: parts.buffer, result, bias };
+    const bound = { parts: parts.buffer, result, ...ends };
     passes.push(pass(sum, buffers, bound));
   }
   const outer = problem.filterSize.slice(axes).map(() => ({ n: 1, r: 1 }));

@@ -286,7 +286,7 @@ function planWinograd({ geometry, chunk }: ChunkedGeometry, mode: SizeMode): Pla
   const count = chunk.images === 0 ? 1 : Math.ceil(problem.batch / chunk.images);
 
   const tensors = problemBuffers(request, mode);
-  const { buffers, bias, elements } = tensors;
+  const { buffers, ends, elements } = tensors;
   const sum = sumOf(elements);
   const needs = workspaceOf(geometry, chunk);
   const [a, b] = geometry.operands.map(({ role }, which) =>
@@ -381,7 +381,7 @@ function planWinograd({ geometry, chunk }: ChunkedGeometry, mode: SizeMode): Pla
     const named = { matrices: buffers.split(source), result: window.split };
     const module = moduleBuilder(mode, { ...named, ...buffers.splits(places) });
     const kernel = outputTransformKernel(module, shape, convEpilogue(request), elements.result);
-    const bound = { matrices: source, result: window.bindings, bias, ...places };
+    const bound = { matrices: source, result: window.bindings, ...ends, ...places };
     return [...summed, pass(kernel, buffers, bound)];
   }
 }
