@@ -84,7 +84,7 @@ export interface StepProducts {
   /** Multiply the tiles of a step, row by row of the depth where rows are texts. */
   readonly rows: readonly string[];
   /** Those of the last step, where it stands behind the loop. */
-  readonly lastRows?: readonly string[] | undefined;
+  readonly lastRows: readonly string[] | undefined;
   /** Of a software-pipelined loop. */
   readonly cut?: PipelineCut | undefined;
   /** After each step: moves finished chains on. */

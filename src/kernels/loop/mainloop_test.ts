@@ -50,6 +50,7 @@ function run(
       sums: "",
       loadFragments: "held = tiles[fill];",
       rows: [multiply],
+      lastRows: undefined,
       fold: "",
       finish: "",
       flush: undefined,

@@ -192,6 +192,7 @@ function unitSliceProducts(policy: UnitSlicePolicy, interval: string | undefined
     subgroups: matrixSubgroups(unit, policy.lanes),
     sums: eachSum(policy, (name) => `  var ${name} = ${result}();`).join("\n"),
     rows: [multiply],
+    lastRows: undefined,
     fold: "",
     finish: "",
     flush: interval === undefined ? undefined : {
