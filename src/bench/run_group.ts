@@ -3,6 +3,7 @@ import type { Plan } from "../algorithms/plan.ts";
 import { isRefusal } from "../algorithms/refusal.ts";
 import type { Balance, TuningTable } from "../algorithms/request.ts";
 import { defined } from "../defined.ts";
+import { DeviceError } from "../errors.ts";
 import type { CaseRecord } from "../report/record.ts";
 import type { CaseChecks } from "../run/case_checks.ts";
 import { caseRecord, type CaseSetup } from "../run/case_record.ts";
@@ -72,13 +73,19 @@ export interface RanCase {
   readonly checked?: { readonly result: HostData; readonly reference: Reference };
 }
 
+/** That a device was lost while kernels were timed on it, before a case began. */
+export class LostInTuning extends DeviceError {}
+
 /** What callers may hang into a run. */
 export interface RunHooks {
   /** Takes the place of the planner's plan: tests put faults into it. */
   alterPlan?(plan: Plan, group: RunGroup): Plan;
   /** A plan that is about to run. */
   onPlan?(plan: Plan): void;
-  /** What was measured to be fastest on a device, before a case is planned; `auto` takes it. */
+  /**
+   * What was measured to be fastest on a device, before a case is planned; `auto` takes it. Where that costs the device another is
+   * opened, and this is asked again.
+   */
   tuning?(
     executor: Executor,
     subject: Subject,
@@ -167,6 +174,7 @@ async function* planGroup(
       continue;
     }
     const tuning = await hooks.tuning?.(executor, subject, asked);
+    if (!executor.isOpen) throw new LostInTuning("Cannot tune: the device was lost");
     const planning = { ...asked, ...(tuning === undefined ? {} : { tuning }) };
     const planned = planCase(executor, subject, planning, run.check);
     if (!isRefusal(planned)) {

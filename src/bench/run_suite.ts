@@ -8,6 +8,7 @@ import { caseId, recordCount, recordId, sharesData } from "./bench_plan.ts";
 import {
   failedRecords,
   type GroupData,
+  LostInTuning,
   type RunGroup,
   runGroup,
   type RunHooks,
@@ -54,7 +55,7 @@ async function* eachCase(
             executor?.close();
             executor = undefined;
           }
-          const parts = next.split?.() ?? [];
+          const parts = thrown instanceof LostInTuning ? [next] : next.split?.() ?? [];
           if (parts.length > 0) waiting.push(...parts);
           else yield* next.failed(name, error instanceof Error ? error.message : String(error));
         }

@@ -133,6 +133,17 @@ Deno.test("runSuite() loses one case where the device is lost, in whatever momen
   assert.ok(moments > 10, `${moments}`);
 });
 
+Deno.test("runSuite() loses no case where the device is lost while kernels are timed", async () => {
+  let asked = 0;
+  const tuning: RunHooks["tuning"] = (executor) => {
+    if (++asked === 2) executor.close();
+    return Promise.resolve(undefined);
+  };
+  const { records, opened } = await run({ ...PLAN, caches: ["hot"] }, { tuning });
+  assert.deepEqual(records.map(({ verdict }) => verdict), Array(4).fill("pass"));
+  assert.equal(opened, 2);
+});
+
 Deno.test("a group that shares a device that is lost is tried again, case by case", async () => {
   const plan: BenchPlan = { ...PLAN, problems: PLAN.problems.slice(0, 1), caches: ["hot"] };
   let opened = 0;

@@ -18,6 +18,7 @@ import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { BUDGET_HELP, learnTuning } from "./learn.ts";
 import { KERNEL_HELP, useOwnKernels } from "./own_kernel.ts";
+import { reporter } from "./output.ts";
 import { FORCE_HELP } from "./outputs.ts";
 import {
   algorithmChoices,
@@ -249,8 +250,18 @@ export function tuningHook(
 ): NonNullable<RunHooks["tuning"]> {
   const known = perDevice(({ device }: Executor) => tuningOf(tuned, device));
   const learning = { ...choice, tuneBudget };
-  return (executor, subject, planning) =>
-    learnTuning(executor, subject, planning, known(executor), learning);
+  let lost = false;
+  return async (executor, subject, planning) => {
+    if (lost) return known(executor);
+    const table = await learnTuning(executor, subject, planning, known(executor), learning);
+    lost = !executor.isOpen;
+    if (lost) {
+      reporter("stderr").message(
+        "wgconv: note: the device was lost while kernels were timed, none are any more",
+      );
+    }
+    return table;
+  };
 }
 
 /** A function of devices that is called once for each. */
