@@ -25,6 +25,11 @@ const MOST_PLANS = 256;
 
 const caches = new WeakMap<GpuDevice, Map<string, Plan>>();
 
+/** What is planned in one way, as a key. Users can register algorithms, and then `auto` chooses among more. */
+function keyOf(asked: unknown, { device, tuning, ...plain }: Partial<Planning>): string {
+  return JSON.stringify([asked, plain, idOf(device), idOf(tuning), algorithmNames()]);
+}
+
 /**
  * A plan for a device, made once for each way it is asked for.
  *
@@ -39,9 +44,7 @@ export function planOn(
 ): Plan {
   let plans = caches.get(gpu);
   if (plans === undefined) caches.set(gpu, plans = new Map());
-  const { device, tuning, ...plain } = planning;
-  // Users can register algorithms, and then `auto` chooses among more.
-  const key = JSON.stringify([asked, plain, idOf(device), idOf(tuning), algorithmNames()]);
+  const key = keyOf(asked, planning);
   let plan = plans.get(key);
   if (plan === undefined) {
     plan = expectPlanned(make(gpuPlanning(gpu, planning)));
@@ -60,7 +63,7 @@ export interface TuneOptions {
   readonly tuneBudget?: number;
 }
 
-/** What was tried on a device, by classes of problems: the fastest of each, if any. */
+/** What was tried on a device, by classes of problems and by what was asked: the fastest of each, if any. */
 const learned = new WeakMap<GpuDevice, Map<string, TuningTable>>();
 
 /** @throws {TypeError | RangeError} where a budget is none. */
@@ -79,6 +82,9 @@ export async function tunedPlanning<P extends Partial<Planning>>(
 ): Promise<P> {
   let known = learned.get(gpu);
   if (known === undefined) learned.set(gpu, known = new Map());
+  const asked = keyOf([subject.asked, subject.traits], planning);
+  const before = known.get(asked);
+  if (before !== undefined) return { ...planning, tuning: before };
   const entrants = entrantsOf(subject, gpuPlanning(gpu, planning));
   const key = entrants[0]?.key;
   if (key === undefined || planning.tuning?.has(key)) return planning;
@@ -89,5 +95,7 @@ export async function tunedPlanning<P extends Partial<Planning>>(
     known.set(key, table);
   }
   // Plans are kept by the table's identity.
-  return { ...planning, tuning: planning.tuning ? new Map([...planning.tuning, ...table]) : table };
+  const tuning = planning.tuning ? new Map([...planning.tuning, ...table]) : table;
+  known.set(asked, tuning);
+  return { ...planning, tuning };
 }
