@@ -10,6 +10,7 @@ import { mergeTuning, printTuning, readTuningText, tuningRecord } from "../bench
 import { defined } from "../defined.ts";
 import { InputSyntaxError, UnsupportedError } from "../errors.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
+import { counted } from "../report/history_views.ts";
 import type { TimeRecord, TuningRecord } from "../report/record.ts";
 import { caseRecord } from "../run/case_record.ts";
 import type { Executor } from "../run/executor.ts";
@@ -93,7 +94,7 @@ export async function learnSize(
       () => printCalibration(device, found),
     );
     reply.message(
-      `measured this GPU's size in ${seconds} s: ${multiprocessors} multiprocessors, ` +
+      `measured this GPU's size in ${seconds} s: ${counted(multiprocessors, "multiprocessor")}, ` +
         `${gathered.toPrecision(2)} TFLOP/s, ${stream.toPrecision(2)} TB/s; ${where}; ` +
         "wgconv calibrate measures more in a minute",
     );
@@ -195,7 +196,9 @@ async function kept(path: string | undefined, merge: (text: string) => string): 
 
 function entrantName({ choice }: Entrant): string {
   const { algorithm, tile, pair, policy, multiprocessors } = choice;
-  const cut = multiprocessors === undefined ? [] : [`cut for ${multiprocessors} multiprocessors`];
+  const cut = multiprocessors === undefined
+    ? []
+    : [`cut for ${counted(multiprocessors, "multiprocessor")}`];
   return [rivalName({ algorithm, amplification: 1, ...defined({ tile, pair }) }), policy, ...cut]
     .filter((part) => part !== undefined).join(" ");
 }

@@ -2,7 +2,6 @@ import { MATRIX_POLICY_NAMES } from "../../kernels/matrix_policies.ts";
 import { TILE_POLICIES } from "../../kernels/policy.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { deviceOf } from "../device/h200.ts";
-import { sizedModel } from "../device/known.ts";
 import { cutGemm, mainloopTime } from "../gemm/choose.ts";
 import type { GemmRequest } from "../gemm/operands.ts";
 import { tryPlanGemm } from "../gemm/plan.ts";
@@ -11,7 +10,14 @@ import { tryPlanConv } from "../planner.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest, TunedChoice } from "../request.ts";
 import { predictPlanMs, rankRivals, requestFor } from "./auto.ts";
-import { kernelNames, leavesChoice, plainProduct, problemClass, productClass } from "./tuned.ts";
+import {
+  deviceFor,
+  kernelNames,
+  leavesChoice,
+  plainProduct,
+  problemClass,
+  productClass,
+} from "./tuned.ts";
 
 /** A way to compute a problem that is worth timing. */
 export interface Entrant {
@@ -66,13 +72,11 @@ export function shortlist(request: PlanRequest, count: number): Entrant[] {
     : [first!, ...next, ...resized, ...rest];
   // A variant is no part of what is remembered.
   if (own.variant !== undefined) return [];
-  return entrants(asked.problem, problemClass(asked), choices, count, (way) => {
-    const { multiprocessors, ...named } = way;
-    return tryPlanConv({
-      ...requestFor(asked, { ...named, amplification: 1 }),
-      ...sized(asked, multiprocessors),
-    });
-  });
+  return entrants(asked.problem, problemClass(asked), choices, count, (way) =>
+    tryPlanConv({
+      ...requestFor(asked, { ...way, amplification: 1 }),
+      ...deviceFor(asked, way),
+    }));
 }
 
 /** The same of a product: the planner's choice, as for a larger device, and the best with other tiles. */
@@ -97,11 +101,11 @@ export function shortlistProduct(request: GemmRequest, count: number): Entrant[]
     ...near,
   ];
   const key = productClass(asked);
-  return entrants(asked.problem, key, choices, count, ({ policy, multiprocessors }) =>
+  return entrants(asked.problem, key, choices, count, (way) =>
     tryPlanGemm({
       ...asked,
-      ...(policy === undefined ? {} : { policy }),
-      ...sized(asked, multiprocessors),
+      ...(way.policy === undefined ? {} : { policy: way.policy }),
+      ...deviceFor(asked, way),
     }));
 }
 
@@ -122,15 +126,6 @@ function choiceOf({ algorithm, tile, pair }: Rival): Way {
 function otherSizes(request: Pick<PlanRequest, "device">): number[] {
   const { multiprocessors, guessed } = deviceOf(request);
   return (guessed ? GUESSED_SIZES : SIZES).map((size) => Math.ceil(size * multiprocessors));
-}
-
-function sized(
-  request: Pick<PlanRequest, "device">,
-  multiprocessors: number | undefined,
-): Pick<PlanRequest, "device"> {
-  return multiprocessors === undefined
-    ? {}
-    : { device: sizedModel(deviceOf(request), multiprocessors) };
 }
 
 /** The first plans that differ, and run anything. */

@@ -73,10 +73,10 @@ export function leavesChoice(
   return said.every((choice) => choice === undefined);
 }
 
-/** The device that a choice was planned for. */
-function measuredFor(
+/** The device that a choice is planned for. */
+export function deviceFor(
   request: Pick<PlanRequest, "device">,
-  { multiprocessors }: TunedChoice,
+  { multiprocessors }: Pick<TunedChoice, "multiprocessors">,
 ): Pick<PlanRequest, "device"> {
   return multiprocessors === undefined
     ? {}
@@ -109,7 +109,7 @@ export function planTuned(
     ...free,
     algorithm,
     ...defined({ policy, tile, pair, splits: segments }),
-    ...measuredFor(request, choice),
+    ...deviceFor(request, choice),
   };
   // The kernels that the choice stands for now, whatever the request allows.
   const { exact: __, ...any } = named;
@@ -134,7 +134,7 @@ export function planTunedProduct(
   const named = {
     ...free,
     ...defined({ policy, splits, balance }),
-    ...measuredFor(request, choice),
+    ...deviceFor(request, choice),
   };
   if (!isAsMeasured(tryPlan({ ...named, problem }), choice)) return OUTDATED_TUNING;
   const plan = tryPlan(named);
