@@ -304,6 +304,7 @@ async function explainedUnrounded(
 ): Promise<Verified | undefined> {
   if (unrounded.length === 0 || results === undefined || reference.indices) return undefined;
   const before = beforeRounding(reference, result, results);
+  if (isScaled(reference, before)) return undefined;
   for (const way of unrounded) {
     const { verdict, accuracy } = await check(way, false, before);
     if (verdict !== "pass" || !(accuracy.of_limit <= UNROUNDED_SHARE)) continue;
@@ -316,6 +317,19 @@ async function explainedUnrounded(
     return withTrace(explained, await coarserTrace(reference, result, explained));
   }
   return undefined;
+}
+
+/** Wrong outputs that say by what they are wrong: nearly all, by a share of what they should be that is as good as one. */
+const SCALED = { fewest: 8, nearly: 0.8, least: 0.2, spread: 0.1 };
+
+/** Whether outputs that are not the nearest are a multiple of what they should be: zeros, or negated. No rounding errs so. */
+function isScaled(reference: Reference, before: Float64Array<ArrayBuffer>): boolean {
+  const { got, expected } = sampledOutputs(reference, before, before.length);
+  const shares = expected.flatMap((exact, i) => got[i] === exact ? [] : [got[i]! / exact - 1]);
+  const middle = shares.toSorted((one, other) => one - other)[shares.length >> 1] ?? 0;
+  const near = shares.filter((one) => Math.abs(one - middle) <= SCALED.spread * Math.abs(middle));
+  return shares.length >= SCALED.fewest && Number.isFinite(middle) &&
+    Math.abs(middle) >= SCALED.least && near.length >= SCALED.nearly * shares.length;
 }
 
 /** What errors of tiles may be of their limits, where plain sums do not explain a result. */

@@ -158,3 +158,30 @@ for (const results of ["f16", "bf16"] as const) {
     );
   });
 }
+
+Deno.test("dark parts whose results are 0 or negated are not taken for Winograd in f32", async () => {
+  const convolution = convSubject({
+    problem: parseDescriptor("mb1ic1ih10oc3kh5ph1"),
+    layout: "nchw",
+    filterLayout: "kcrs",
+  });
+  const made = makeOperands(convolution, {
+    dtype: "bf16",
+    data: "dark",
+    special: [],
+    seed: 702,
+  });
+  const { values } = await convolution.reference.of(made, {});
+  const right = Float32Array.from(values, bf16round);
+  const largest = Math.max(...right.map(Math.abs));
+  const dark = (value: number) => Math.abs(value) < largest * 2 ** -14;
+  assert.ok(right.filter(dark).length > 32);
+  const verdict = async (change: (value: number) => number) => {
+    const result = right.map((value) => dark(value) ? change(value) : value);
+    const asked = { arithmetic: "bf16-f32", results: "bf16" } as const;
+    return (await verifySubject(convolution, made, result, asked)).verdict;
+  };
+  assert.equal(await verdict((value) => value), "pass");
+  assert.equal(await verdict(() => 0), "fail");
+  assert.equal(await verdict((value) => -value), "fail");
+});
