@@ -17,6 +17,7 @@ import type { Scalar } from "../elements/scalar.ts";
 import { type EpilogueFactory, epilogueTrait, NO_STEPS } from "../kernels/epilogue.ts";
 import type { TileLoader } from "../kernels/loader.ts";
 import { ringColumn } from "../kernels/loaders/correlation_ring.ts";
+import { innerProduct } from "../kernels/loop/thread_products.ts";
 import {
   productKernel,
   productMultiplications,
@@ -204,7 +205,7 @@ export function productPass(product: ConvProduct, buffers: BufferList): Pass {
     workgroupBytes: buffers.limits.maxComputeWorkgroupStorageSize,
     partials,
     variant,
-    sums: { accumulation: product.accumulate, chain: product.chain },
+    sums: { inner: innerProduct(product.accumulate), chain: product.chain },
     threads: { order: "serpentine" },
   });
   const multiplications = depthOfValue({ storage: product.a.access.value }) *

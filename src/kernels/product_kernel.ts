@@ -1,5 +1,4 @@
 import type { PipelineCut } from "./schedule/pipeline.ts";
-import type { Accumulation } from "../elements/elements.ts";
 import { scalarFeature, sumScalar } from "../elements/scalar.ts";
 import { tapRingOf, type TileAccess, type TileLoader } from "./loader.ts";
 import { dealtLoader } from "./loop/dealt_loader.ts";
@@ -15,6 +14,7 @@ import { matrixMemory, type MatrixTilePolicy } from "./loop/matrix_tile.ts";
 import {
   F16_CHAIN,
   fragments,
+  type InnerProduct,
   innerProduct,
   isWorthPipelining,
   type ProductOrder,
@@ -85,8 +85,7 @@ function threadBody(
   variant: FullKernelVariant,
   cut: PipelineCut | undefined,
 ): LoopBody {
-  const { accumulation = "f32", threadChain: chain } = sums;
-  const inner = innerProduct(accumulation);
+  const { inner = innerProduct("f32"), threadChain: chain } = sums;
   const sumIndex: SumName = (row, fragment) => `${row}_${fragment}`;
   const grid: ThreadGrid = {
     rows: policy.rows / policy.threadRows,
@@ -122,7 +121,7 @@ function threadBody(
       threadTile: policy,
       accumulate: {
         into: "registers",
-        every: accumulation === "f16"
+        every: inner.sum === "f16"
           ? Math.max(1, Math.floor(F16_CHAIN / policy.depth))
           : chain === undefined
           ? 0
@@ -168,7 +167,8 @@ function matrixBody(
 
 /** How the sums of a product are made; f32 in one chain where nothing is said. */
 export interface SumOptions {
-  readonly accumulation?: Accumulation;
+  /** How threads multiply and add. */
+  readonly inner?: InnerProduct;
   /** How far matrix units add up at once. */
   readonly chain?: UnitChain | undefined;
   /** Products that threads add up in f32 before their sums move to second ones. */

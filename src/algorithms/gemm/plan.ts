@@ -9,6 +9,7 @@ import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { matrixLoader, packedLoader } from "../../kernels/loaders/matrix.ts";
+import { innerProduct } from "../../kernels/loop/thread_products.ts";
 import {
   productKernel,
   productMultiplications,
@@ -270,7 +271,7 @@ function planMath(asked: GemmRequest, known?: Planned<Cut>): Planned<Plan> {
       workgroupBytes: limits.maxComputeWorkgroupStorageSize,
       partials: inTiles,
       variant,
-      sums: { accumulation: types.accumulate, chain },
+      sums: { inner: innerProduct(types.accumulate), chain },
       threads: { pipelinedShare: splits > 1 && tail === undefined ? SPLIT_PIPELINED : undefined },
     });
     const multiplications = packed * productMultiplications(loop, policy, mode, variant);
