@@ -57,6 +57,22 @@ Deno.test("conv of a pattern writes each file's result, with its folders, as con
   assert.deepEqual(names("cpu"), ["a.npy"]);
 });
 
+Deno.test("files of one problem take what is timed once for them, anew where their tuning is outdated", async () => {
+  using files = await frames();
+  const { at, conv } = files;
+  const tuning = at("tuning.jsonl");
+  for (const out of ["new", "outdated"]) {
+    const learned = ["--tuning", tuning, "--tune-budget", "60", "--padding", "1", "--json"];
+    const { code, stdout, stderr } = await conv("x/*.npy", "--output", at(out), ...learned);
+    assert.equal(code, 0, stderr);
+    assert.equal(stderr.match(/^timed \d ways/mg)?.length, 1, stderr);
+    const choices = stdout.trim().split("\n").map((line) => JSON.parse(line).choice);
+    assert.deepEqual(choices, ["measured", "measured"], out);
+    const text = await Deno.readTextFile(tuning);
+    await Deno.writeTextFile(tuning, text.replaceAll(/"kernels":\["/g, "$&other_"));
+  }
+});
+
 Deno.test("what fails stands in the manifest, the rest is done; --resume does what is missing", async () => {
   using files = await frames();
   const { at, make, conv, names } = files;
