@@ -44,6 +44,7 @@ const WORDS: readonly Mistake[] = [
   ["conv --weight w.npy", "'--weight", "option", "did you mean --filter?"],
   ["conv --grad-input x.npy", "'--grad-input", "option", "did you mean --op bwd-data"],
   ["gemm --A a.npy", "'--A'", "option", "did you mean --a?"],
+  ["gemm 64x64x32", "64x64x32", "without an option", "did you mean --size 64,64,32?"],
   ["gemm --weights w.npy", "'--weights", "option", "did you mean --b?"],
   ["conv --dilate 2", "'--dilate'", "option", "did you mean --dilation (1 for none)?"],
   ["conv --kernel_size 3", "'--kernel_size'", "option", "did you mean --filter-size?"],

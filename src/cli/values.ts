@@ -369,6 +369,8 @@ export function refuseWords(doing: string, words: readonly string[], options: re
   if (words.length === 0) return;
   const asOptions = words.every((word) => /^(g\d+)?(mb\d+)?ic\d/.test(word))
     ? words.map((word) => `--problem ${word}`)
+    : options.includes("--a") && words.every((word) => /^\d[\d,x]*$/.test(word))
+    ? [`--size ${words.join().replaceAll("x", ",")}`]
     : words.flatMap((word, place) => place < options.length ? [`${options[place]} ${word}`] : []);
   throw new InputTypeError(
     `${doing}: ${words[0]} stands without an option, did you mean ${asOptions.join(" ")}?`,
