@@ -135,6 +135,9 @@ export interface JudgeOptions {
   readonly closerFrom?: number;
 }
 
+/** Why results fail of sums that round nothing: whole numbers, or products that are 0. */
+const MUST_BE_EXACT = "results must be exact: nothing is rounded";
+
 /**
  * Whether results pass: their errors are compared with those of simulated arithmetic on the same data. What stands out is
  * simulated by itself before it fails, since data may be unlike in places that the sample missed (docs/accuracy.md, The gate).
@@ -167,8 +170,14 @@ export function judge(
     ofLimit = Math.max(ofLimit, shareOf(value, limit));
     return value <= limit;
   };
+  const refuse = (what: string, value: number, limit: number) => {
+    const reason = limit === 0
+      ? MUST_BE_EXACT
+      : `${what} ${figure(value)} is above ${figure(limit)}`;
+    if (!reasons.includes(reason)) reasons.push(reason);
+  };
   const above = (what: string, value: number, limit: number) => {
-    if (!within(value, limit)) reasons.push(`${what} ${figure(value)} is above ${figure(limit)}`);
+    if (!within(value, limit)) refuse(what, value, limit);
   };
   const { sample } = yardstick;
   const exact = sample.rms === 0;
@@ -209,11 +218,11 @@ export function judge(
 
   if (!within(weightedRms, allowed)) {
     const relative = relativeLimit(allowed, measured);
-    reasons.push(
-      Number.isFinite(measured.relL2 + relative)
-        ? `relative L2 error ${figure(measured.relL2)} is above ${figure(relative)}`
-        : `RMS error over its scale ${figure(weightedRms)} is above ${figure(allowed)}`,
-    );
+    if (Number.isFinite(measured.relL2 + relative)) {
+      refuse("relative L2 error", measured.relL2, relative);
+    } else {
+      refuse("RMS error over its scale", weightedRms, allowed);
+    }
   }
   if (precision.result !== "i32") {
     const { result, ceiling = ERROR_CEILING[result] } = precision;
@@ -226,7 +235,7 @@ export function judge(
   const over = ({ rms }: ErrorGroup) => exact ? (rms > 0 ? Infinity : 0) : rms / sample.rms;
   if (reasons.length > 0 && worst !== undefined) {
     // Where it is that the result is wrong.
-    above(`RMS error of ${worst.name} over the typical`, over(worst), groupLimit);
+    above(`RMS error of ${worst.name} over the typical`, over(worst), exact ? 0 : groupLimit);
   } else {
     const standing = standOut(large, sample, closerFrom);
     if (standing.length === 0 && worst !== undefined) within(over(worst), groupLimit);
