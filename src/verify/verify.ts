@@ -7,6 +7,7 @@ import { type Checked, type Reference, resultStrides, yardstickOf } from "../run
 import { type HostData, type HostOperands, isIntegral, type Subject } from "../run/subject.ts";
 import { ROUNDINGS } from "../simulate/sum_source.ts";
 import { type Claim, type ClaimedCase, parseClaims, type Way } from "./claims.ts";
+import { exponentOf } from "../simulate/unit_sums.ts";
 import { unravelIndex } from "../tensor/tensor.ts";
 import { sampledOutputs } from "./hypothesis.ts";
 
@@ -354,19 +355,17 @@ function beforeRounding(
   return before;
 }
 
-const BITS = new Uint16Array(2);
-const HALF = new Float16Array(BITS.buffer);
-const FLOAT = new Float32Array(BITS.buffer);
+/** Bits behind the first one, and the exponent of the smallest normal number. */
+const FORMATS = { f16: { bits: 10, least: -14 }, bf16: { bits: 7, least: -126 } } as const;
 
 /** The number of 16 bits next to one of them. */
 function besides(value: number, above: boolean, results: "f16" | "bf16"): number {
-  const word = results === "f16" ? 0 : 1;
-  BITS.fill(0);
-  if (results === "f16") HALF[0] = value;
-  else FLOAT[0] = value;
-  if (value === 0) BITS[word] = above ? 1 : 0x8001;
-  else BITS[word]! += above === (value > 0) ? 1 : -1;
-  return results === "f16" ? HALF[0]! : FLOAT[0]!;
+  const { bits, least } = FORMATS[results];
+  const exponent = Math.max(least, exponentOf(value));
+  // Below a power of two numbers are closer.
+  const inward = above !== value > 0 && exponent > least && Math.abs(value) === 2 ** exponent;
+  const step = 2 ** (exponent - bits - (inward ? 1 : 0));
+  return above ? value + step : value - step;
 }
 
 /**
