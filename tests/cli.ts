@@ -140,3 +140,9 @@ export function temporaryDirectory(): { path: string } & Disposable {
   const path = Deno.makeTempDirSync({ prefix: "wgconv-test-" });
   return { path, [Symbol.dispose]: () => Deno.removeSync(path, { recursive: true }) };
 }
+
+/** Runs a test in a temporary directory. */
+export async function inFolder(test: (folder: string) => Promise<void>): Promise<void> {
+  using folder = temporaryDirectory();
+  await test(folder.path);
+}

@@ -6,15 +6,7 @@ import { fillTensor } from "../src/tensor/fill.ts";
 import { convertLayout, type FileFilterLayout, type Layout } from "../src/tensor/layout.ts";
 import { type Tensor, tensor } from "../src/tensor/tensor.ts";
 import { wgconvHere } from "./support/in_process.ts";
-
-async function inFolder(body: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await body(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
+import { inFolder } from "./cli.ts";
 
 /** Runs `wgconv conv` on files of these tensors, on the CPU where nothing else is said, and reads its result. */
 async function conv(

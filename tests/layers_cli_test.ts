@@ -1,6 +1,7 @@
 import assert from "#assert";
 import { wgconvHere } from "./support/in_process.ts";
 import { onnxModel, type TestGraph } from "./support/onnx_model.ts";
+import { inFolder } from "./cli.ts";
 
 const GRAPH: TestGraph = {
   inputs: { x: ["N", 3, 8, 8] },
@@ -16,17 +17,9 @@ const GRAPH: TestGraph = {
   outputs: ["e"],
 };
 
-async function inFolder(body: (path: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await body(`${folder}/small_net`);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
-
 Deno.test("a model's layers are a suite that bench, plan and tune take, as the model itself", async () => {
-  await inFolder(async (path) => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/small_net`;
     const [model, suite] = [`${path}.onnx`, `${path}.txt`];
     await Deno.writeFile(model, onnxModel(GRAPH));
     const listed = await wgconvHere(["layers", model, "--batch", "2"]);
@@ -69,7 +62,8 @@ mb2ic4ih6oc4oh6kh3ph1n"small-net_c*2"
 });
 
 Deno.test("bench, report and compare say where a network's time goes", async () => {
-  await inFolder(async (path) => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/small_net`;
     const [model, records, trace, page] = [
       `${path}.onnx`,
       `${path}.jsonl`,
@@ -107,7 +101,8 @@ Deno.test("bench, report and compare say where a network's time goes", async () 
 });
 
 Deno.test("mistakes with models are answered by a sentence and exit 2", async () => {
-  await inFolder(async (path) => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/small_net`;
     const [model, weights, text] = [`${path}.onnx`, `${path}.pt`, `${path}.txt`];
     await Deno.writeFile(model, onnxModel(GRAPH));
     await Deno.writeTextFile(weights, "x");

@@ -6,6 +6,7 @@ import { fillTensor } from "../src/tensor/fill.ts";
 import { permute } from "../src/tensor/layout.ts";
 import { type Tensor, tensor } from "../src/tensor/tensor.ts";
 import { wgconvHere } from "./support/in_process.ts";
+import { inFolder } from "./cli.ts";
 
 /** Operands of a convolution with padding 1 and a bias, and its result. */
 interface Convolved {
@@ -13,15 +14,6 @@ interface Convolved {
   readonly w: Tensor<"f32">;
   readonly b: Tensor<"f32">;
   readonly y: Tensor<"f32">;
-}
-
-async function inFolder(test: (at: (name: string) => string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await test((name) => `${folder}/${name}`);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
 }
 
 /** Operands in the files x.npy, w.npy and b.npy, and what they convolve to, rounded once to f32. */
@@ -57,7 +49,8 @@ async function verified(args: readonly string[]) {
 }
 
 Deno.test("verify passes a right result and fails a wrong one, with a record that reports show", () =>
-  inFolder(async (at) => {
+  inFolder(async (folder) => {
+    const at = (name: string) => `${folder}/${name}`;
     const { y } = await convolve(at);
     const args = [...operands(at), "--output", at("y.npy"), "--arithmetic", "f32"];
     const right = await wgconvHere(["verify", ...args, "--jsonl", at("r.jsonl")]);
@@ -86,7 +79,8 @@ Deno.test("verify passes a right result and fails a wrong one, with a record tha
   }));
 
 Deno.test("verify tells an arithmetic from another, by claims and by itself", () =>
-  inFolder(async (at) => {
+  inFolder(async (folder) => {
+    const at = (name: string) => `${folder}/${name}`;
     const { x, w } = await convolve(at);
     const round = ({ data, shape }: Tensor<"f32">, by: (value: number) => number) =>
       tensor("f32", shape, data.map(by));
@@ -110,7 +104,8 @@ Deno.test("verify tells an arithmetic from another, by claims and by itself", ()
   }));
 
 Deno.test("verify reads f64, Fortran order, archives, bf16, other layouts and single images", () =>
-  inFolder(async (at) => {
+  inFolder(async (folder) => {
+    const at = (name: string) => `${folder}/${name}`;
     const { x, w, b, y } = await convolve(at);
     const passes = async (args: readonly string[]) => {
       const { code, stderr, record } = await verified(args);
@@ -149,7 +144,8 @@ Deno.test("verify reads f64, Fortran order, archives, bf16, other layouts and si
   }));
 
 Deno.test("verify gemm takes products, of f64 by a reference of their own", () =>
-  inFolder(async (at) => {
+  inFolder(async (folder) => {
+    const at = (name: string) => `${folder}/${name}`;
     await writeNpy(at("a.npy"), fillTensor("f64", [2, 5, 40], "normal", 1));
     await writeNpy(at("b.npy"), fillTensor("f64", [40, 6], "normal", 2));
     const product = ["--a", at("a.npy"), "--b", at("b.npy")];
@@ -170,7 +166,8 @@ Deno.test("verify gemm takes products, of f64 by a reference of their own", () =
   }));
 
 Deno.test("verify compares results of i8 exactly", () =>
-  inFolder(async (at) => {
+  inFolder(async (folder) => {
+    const at = (name: string) => `${folder}/${name}`;
     const x = fillTensor("i8", [1, 7, 7, 8], "int8", 1);
     const w = fillTensor("i8", [8, 3, 3, 8], "int8", 2);
     await writeNpy(at("x.npy"), x);
@@ -187,7 +184,8 @@ Deno.test("verify compares results of i8 exactly", () =>
   }));
 
 Deno.test("verify refuses what does not fit in a sentence", () =>
-  inFolder(async (at) => {
+  inFolder(async (folder) => {
+    const at = (name: string) => `${folder}/${name}`;
     const { x } = await convolve(at);
     await writeNpy(at("i.npy"), tensor("i32", [1], new Int32Array(1)));
     for (

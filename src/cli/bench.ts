@@ -89,12 +89,12 @@ import {
   parseWorkspace,
   pathOr,
   positiveNumber,
-  refuseOnCpu,
   someOf,
   splitTiles,
   wholeNumber,
   WORKSPACE_HELP,
 } from "./values.ts";
+import { refuseOnCpu } from "./refuse.ts";
 import { CACHES } from "../run/runner.ts";
 
 const EXAMPLES = `

@@ -5,12 +5,11 @@ import {
   parsePolicies,
   parseShard,
   pathOr,
-  refuseOptions,
-  refuseTogether,
   someOf,
   splitTiles,
   wholeNumber,
 } from "./values.ts";
+import { refuseOptions, refuseTogether } from "./refuse.ts";
 import { algorithmNames } from "../algorithms/registry.ts";
 import { Command } from "#cli-types";
 import { benchGroups, groupFeatures, recordCount } from "../bench/bench_plan.ts";

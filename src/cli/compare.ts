@@ -8,7 +8,8 @@ import { USUAL_MARGIN, USUAL_THRESHOLD } from "../report/speed_change.ts";
 import { ExitCode } from "./failure.ts";
 import { printer, reporter, terminalColumns, verdictPainter } from "./output.ts";
 import { readRecordFiles } from "../report/read_records.ts";
-import { fraction, oneOf, refuseTogether } from "./values.ts";
+import { fraction, oneOf } from "./values.ts";
+import { refuseTogether } from "./refuse.ts";
 
 const EXAMPLES = `
 A folder stands for the .jsonl files in it. If a case has several records, the last one counts.

@@ -26,7 +26,7 @@ import { printCase, printTimings, sayFailedCase } from "./print_case.ts";
 import { planningOptions, refuseLossScale } from "./problem_options.ts";
 import { isHeld, readAhead, writeBeside } from "./overlap.ts";
 import { readTuning, refuseTuning, tuningFile } from "./tuning_options.ts";
-import { givenOptions, refuseOnCpu, refuseOptions, refuseWords } from "./values.ts";
+import { givenOptions, refuseOnCpu, refuseOptions, refuseWords } from "./refuse.ts";
 
 /** What a manifest says of each layer, or has no place for, as attributes. */
 const SAID_BY_LAYERS = [

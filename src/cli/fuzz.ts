@@ -19,7 +19,7 @@ import { sayFailedCase } from "./print_case.ts";
 import { openRecords } from "./record_stream.ts";
 import { caseRows, shardOf } from "./table_options.ts";
 import type { ClaimOptions } from "./verify_options.ts";
-import { refuseTogether } from "./values.ts";
+import { refuseTogether } from "./refuse.ts";
 import { printable } from "../printable.ts";
 import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
 import { makeTemporary } from "../temporary.ts";

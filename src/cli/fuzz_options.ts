@@ -30,16 +30,8 @@ import { ADAPTER_HELP, BACKEND_HELP, GROUPS } from "./shared_options.ts";
 import { KERNEL_HELP, ownWords } from "./own_kernel.ts";
 import { readSuites, SUITE_HELP } from "./suite_option.ts";
 import { SHARD_HELP } from "./table_options.ts";
-import {
-  gather,
-  givenOptions,
-  oneOf,
-  parseShard,
-  positiveNumber,
-  refuseOptions,
-  someOf,
-  wholeNumber,
-} from "./values.ts";
+import { gather, oneOf, parseShard, positiveNumber, someOf, wholeNumber } from "./values.ts";
+import { givenOptions, refuseOptions } from "./refuse.ts";
 
 const RANDOM = 100;
 

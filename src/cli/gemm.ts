@@ -31,7 +31,7 @@ import { isHeld, readAhead, writeBeside } from "./overlap.ts";
 import { openRecords } from "./record_stream.ts";
 import { reportSuite } from "./records.ts";
 import { readTuning, tuningFile } from "./tuning_options.ts";
-import { refuseOnCpu, refuseOptions, refuseTogether, refuseWords } from "./values.ts";
+import { refuseOnCpu, refuseOptions, refuseTogether, refuseWords } from "./refuse.ts";
 
 /** `wgconv gemm`: one matrix product, or a suite of them, checked and timed. */
 export function gemmCommand() {

@@ -22,7 +22,8 @@ import {
 import { onInterrupt, progress, reporter } from "./output.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { SEED_HELP } from "./problem_options.ts";
-import { gather, givenOptions, oneOf, refuseOptions, wholeNumber } from "./values.ts";
+import { gather, oneOf, wholeNumber } from "./values.ts";
+import { givenOptions, refuseOptions } from "./refuse.ts";
 
 const EXAMPLES = `
 A source is a model (.onnx), or a log with lines of ONEDNN_VERBOSE or commands of MIOpenDriver; - is a log

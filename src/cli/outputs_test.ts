@@ -3,15 +3,7 @@ import { writeNpy } from "../npy/mod.ts";
 import { tensor } from "../tensor/tensor.ts";
 import { type Output, proveOutputs } from "./outputs.ts";
 import { formatOf } from "./report.ts";
-
-async function inFolder(body: (folder: string) => Promise<void>) {
-  const folder = await Deno.makeTempDir();
-  try {
-    await body(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
+import { inFolder } from "../../tests/cli.ts";
 
 function names(folder: string): string[] {
   return [...Deno.readDirSync(folder)].map(({ name }) => name).sort();

@@ -2,17 +2,9 @@ import assert from "#assert";
 import { readNpy } from "../npy/mod.ts";
 import { untimed } from "../run/timeline.ts";
 import { writeBeside } from "./overlap.ts";
+import { inFolder } from "../../tests/cli.ts";
 
 const RESULT = Float32Array.of(1, 2, 3);
-
-async function inFolder(body: (folder: string) => Promise<void>) {
-  const folder = await Deno.makeTempDir();
-  try {
-    await body(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
 
 function names(folder: string): string[] {
   return [...Deno.readDirSync(folder)].map(({ name }) => name).sort();

@@ -50,15 +50,8 @@ import {
   type TuningChoice,
   tuningOf,
 } from "./tuning_options.ts";
-import {
-  gather,
-  givenOptions,
-  oneOf,
-  pathOr,
-  refuseOptions,
-  refuseWords,
-  wholeNumber,
-} from "./values.ts";
+import { gather, oneOf, pathOr, wholeNumber } from "./values.ts";
+import { givenOptions, refuseOptions, refuseWords } from "./refuse.ts";
 
 const EXAMPLES = `
 A plan needs no GPU. It keeps to the limits that every WebGPU device has, to those of a file (JSON with

@@ -26,7 +26,7 @@ import { openGpuExecutor } from "./open_gpu.ts";
 import { proveOutputs } from "./outputs.ts";
 import { sayFailedCase } from "./print_case.ts";
 import { finishedIds, openRecords, refuseOtherRun } from "./record_stream.ts";
-import { refuseTogether } from "./values.ts";
+import { refuseTogether } from "./refuse.ts";
 import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
 
 /** A run over groups of cases, whatever they compute. */

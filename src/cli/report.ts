@@ -26,7 +26,8 @@ import {
   SORT_HELP,
   type TableOptions,
 } from "./table_options.ts";
-import { givenOptions, oneOf, refuseOptions, refuseTogether } from "./values.ts";
+import { oneOf } from "./values.ts";
+import { givenOptions, refuseOptions, refuseTogether } from "./refuse.ts";
 
 const FORMATS = ["table", "json", "csv", "tsv", "markdown", "html"] as const;
 

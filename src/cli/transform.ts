@@ -25,7 +25,8 @@ import {
 import { formatTile, parseTile, type WinogradTile } from "../winograd/tile.ts";
 import { printer } from "./output.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";
-import { givenOptions, oneOf, refuseOptions, refuseTogether, wholeNumber } from "./values.ts";
+import { oneOf, wholeNumber } from "./values.ts";
+import { givenOptions, refuseOptions, refuseTogether } from "./refuse.ts";
 
 const USUAL_CHANNELS = 512;
 

@@ -13,7 +13,7 @@ import { printer, reporter } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { printCase } from "./print_case.ts";
 import { openRecords } from "./record_stream.ts";
-import { givenOptions, refuseOptions, refuseWords } from "./values.ts";
+import { givenOptions, refuseOptions, refuseWords } from "./refuse.ts";
 import {
   convResultSource,
   openAs,

@@ -305,7 +305,7 @@ const PIECE = 4 << 20;
 /**
  * The bytes of a tensor's `.npy` file in pieces of some MiB; the data is not copied.
  *
- * @param as Rounds the values to this type, which is of files alone.
+ * @param as The type that the file has where it is not the tensor's: values are rounded to it.
  */
 export function* npyBytes(
   { dtype, shape, data }: Tensor,

@@ -5,15 +5,7 @@ import { fillTensor } from "../tensor/fill.ts";
 import { tensor } from "../tensor/tensor.ts";
 import { mutated } from "../../tests/support/mutations.ts";
 import { fileDType, openEach, openNpy, readNpy, writeNpy, writeNpyParts } from "./mod.ts";
-
-async function inFolder(body: (file: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await body(`${folder}/model.safetensors`);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
+import { inFolder } from "../../tests/cli.ts";
 
 /** A file as the format has it: the header's length, the header, data. */
 function fileOf(header: unknown, data: number, text = JSON.stringify(header)): Uint8Array {
@@ -33,7 +25,8 @@ async function namesOf(file: string): Promise<string[]> {
 }
 
 Deno.test("tensors of every type come back from a file of safetensors, the others stay", async () => {
-  await inFolder(async (file) => {
+  await inFolder(async (folder) => {
+    const file = `${folder}/model.safetensors`;
     const values = Object.fromEntries(
       DTYPES.map((dtype: DType) => [`layer.${dtype}`, fillTensor(dtype, [3, 5], "integer", 1)]),
     );
@@ -62,7 +55,8 @@ Deno.test("tensors of every type come back from a file of safetensors, the other
 });
 
 Deno.test("what other programs write is read and kept: texts, empty tensors, types of their own", async () => {
-  await inFolder(async (file) => {
+  await inFolder(async (folder) => {
+    const file = `${folder}/model.safetensors`;
     await Deno.writeFile(
       file,
       fileOf({
@@ -109,7 +103,8 @@ Deno.test("a file that breaks the format's rules is refused with the byte or the
     [fileOf({ ...one({}), y: one({}).x }, 4), /[xy] begins at byte \d+, expected \d+$/],
     [new Uint8Array(20).fill(255), /byte 0: expected the length of a header of safetensors/],
   ];
-  await inFolder(async (file) => {
+  await inFolder(async (folder) => {
+    const file = `${folder}/model.safetensors`;
     for (const [bytes, message] of cases) {
       await Deno.writeFile(file, bytes);
       await assert.rejects(
@@ -137,7 +132,8 @@ Deno.test("500 damaged files of safetensors are read, or refused by a sentence",
     "conv1.bias": { dtype: "BF16", shape, data_offsets: [24, 36] },
   }, 36);
   let refused = 0;
-  await inFolder(async (file) => {
+  await inFolder(async (folder) => {
+    const file = `${folder}/model.safetensors`;
     for (let seed = 1; seed <= 500; seed++) {
       await Deno.writeFile(file, mutated(valid, seed));
       try {

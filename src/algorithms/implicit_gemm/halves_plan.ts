@@ -32,16 +32,16 @@ import { type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 import { copiedElements, copyPasses } from "./channels_copy.ts";
+import type { HalvesProduct } from "./halves.ts";
 import {
   filledShare,
   type HalvesMarks,
   halvesMarks,
-  type HalvesProduct,
   metShare,
   turnedImages,
   writtenElements,
   writtenOperands,
-} from "./halves.ts";
+} from "./halves_operands.ts";
 
 const HALVES_NOTE =
   "f16x3: of f32 in two halves three products; passes before it find powers of two for images and channels and split both, " +

@@ -9,7 +9,8 @@ import { planConv, tryPlanConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { driftOf } from "../../problem/split_rounding.ts";
-import { halvesMarks, halvesProduct, writtenElements, writtenOperands } from "./halves.ts";
+import { halvesProduct } from "./halves.ts";
+import { halvesMarks, writtenElements, writtenOperands } from "./halves_operands.ts";
 
 /** A request for implicit GEMM, of a device with matrix units. */
 function asked(

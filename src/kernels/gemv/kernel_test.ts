@@ -1,17 +1,17 @@
 import assert from "#assert";
-import { elementsOf } from "../elements/elements.ts";
-import { NO_STEPS } from "./epilogue.ts";
+import { elementsOf } from "../../elements/elements.ts";
+import { NO_STEPS } from "../epilogue.ts";
+import { gemvKernel } from "./kernel.ts";
 import {
   gemvBlocks,
-  gemvKernel,
   gemvMultiplications,
   gemvRounds,
   type GemvShape,
   gemvWorkgroups,
-  treeSteps,
-} from "./gemv.ts";
-import { moduleBuilder, WHOLE } from "./module.ts";
-import { treeSum } from "./sums.ts";
+} from "./shape.ts";
+import { treeSteps } from "./products.ts";
+import { moduleBuilder, WHOLE } from "../module.ts";
+import { treeSum } from "../sums.ts";
 
 const SHAPE: GemvShape = {
   side: "rows",
