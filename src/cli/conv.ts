@@ -120,7 +120,7 @@ const COLUMNS: readonly CaseColumnName[] = [
  *
  * @throws {ExitCode} 1 where a result failed. {RangeError | UnsupportedError} where no layer can be planned.
  */
-export async function convManifest(path: string, options: ConvOptions): Promise<void> {
+async function convManifest(path: string, options: ConvOptions): Promise<void> {
   const { dtype, seed, json, device, backend, adapter, fill = defaultFill(dtype) } = options;
   if (dtype === "i8") {
     throw new InputTypeError(`${DOING}: the layers of ${path} are not of int8, --dtype i8 must go`);

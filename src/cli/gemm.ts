@@ -183,7 +183,7 @@ async function runSuites(options: GemmOptions): Promise<void> {
  * @throws {RangeError} if there is nothing to compute.
  * @throws {ExitCode} if a result was wrong.
  */
-export async function searchPolicies(
+async function searchPolicies(
   { problem, files }: OpenedGemm,
   options: GemmOptions,
   writes: Writes,

@@ -93,7 +93,7 @@ export function layersCommand() {
 }
 
 /** Where a model's tensors go, and what it is fed. */
-export interface DumpOptions {
+interface DumpOptions {
   readonly folder: string;
   /** Files by the names of inputs. */
   readonly feeds: ReadonlyMap<string, string>;
@@ -107,7 +107,7 @@ export interface DumpOptions {
  *
  * @throws what `readOnnx()` and `runLayers()` throw.
  */
-export async function dumpModel(
+async function dumpModel(
   path: string,
   model: ModelOptions,
   { folder, feeds: files, seed, runtime, force }: DumpOptions,

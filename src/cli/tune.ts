@@ -107,7 +107,7 @@ const USUAL: readonly TuneColumnName[] = NAMES.filter((name) => {
 /** Those that go where not all fit, the last of these first. */
 const SPARE: readonly TuneColumnName[] = ["layout", "noise", "kernel"];
 
-export const TUNE_COLUMNS_HELP = `columns of the table: ${NAMES.join(", ")}`;
+const TUNE_COLUMNS_HELP = `columns of the table: ${NAMES.join(", ")}`;
 
 export const parseTuneColumns = someOf<TuneColumnName>(NAMES);
 

@@ -74,7 +74,7 @@ function wordElements(count: string, element: (at: string) => string): string {
 }
 
 /** An axis that grows by a border. */
-export interface BorderedAxis {
+interface BorderedAxis {
   readonly size: number;
   readonly before: number;
   readonly after: number;
@@ -149,7 +149,7 @@ export function signedBytesKernel(module: ModuleBuilder, shape: SignedBytesShape
 }
 
 /** Filters in groups, of i8: [group][filters][depth]. */
-export interface ZeroBiasShape {
+interface ZeroBiasShape {
   readonly groups: number;
   /** Of a group. */
   readonly filters: number;
@@ -197,7 +197,7 @@ export function zeroBiasKernel(
 }
 
 /** Sums of places in i32, channels innermost. */
-export interface FinishedSums {
+interface FinishedSums {
   readonly elements: number;
   readonly channels: number;
   /** Where filters have zero points: behind each group's sums are those of a filter of ones. */

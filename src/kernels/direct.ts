@@ -16,7 +16,7 @@ import { type FilterLayout, type Layout, layoutAxes, stridesInLayout } from "../
 import { elementCount } from "../tensor/tensor.ts";
 
 /** WGSL of what a result of a convolution is a sum of. */
-export interface TermText {
+interface TermText {
   /** Declares the coordinates of both operands, and `inside`. */
   readonly term: string;
   readonly left: readonly string[];
@@ -179,7 +179,7 @@ const template =
 }
 `;
 
-export interface DirectShape extends ConvTensors {
+interface DirectShape extends ConvTensors {
   /** Threads that share one result; more than one leaves partial results to be reduced. */
   readonly splits: number;
   readonly elements: Elements;

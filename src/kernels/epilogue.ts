@@ -84,7 +84,7 @@ export function addTensorStep(
 }
 
 /** What sums of int8 are multiplied by on their way to int8: one factor, or those of output channels. */
-export type QuantizeScale = number | {
+type QuantizeScale = number | {
   readonly split: TensorSplit;
   index(row: string): string;
 };
@@ -246,7 +246,7 @@ fn erfc_f32(x: f32) -> f32 {
  * GELU are exact to the roundoff of 1 and of x: what cancels in a left tail is lost. SiLU and GELU are zero, and not -inf·0, from where
  * their factor is zero.
  */
-export const F64_BODIES: { readonly [A in Activation]?: string } = {
+const F64_BODIES: { readonly [A in Activation]?: string } = {
   "relu": "return select(x, 0.0lf, x < 0.0lf);",
   "leaky-relu": `return select(x, x * ${LEAKY_RELU_SLOPE}lf, x < 0.0lf);`,
   "sigmoid": "let e = exp_f64(-abs(x)); return select(e, 1.0lf, x >= 0.0lf) / (1.0lf + e);",
@@ -287,7 +287,7 @@ fn erf_f64(x: f64) -> f64 {
 }`;
 
 /** Functions that the bodies call. */
-export const F64_FUNCTIONS: { readonly [A in Activation]?: string } = {
+const F64_FUNCTIONS: { readonly [A in Activation]?: string } = {
   "sigmoid": EXP,
   "tanh": EXP,
   "silu": EXP,
@@ -298,7 +298,7 @@ export const F64_FUNCTIONS: { readonly [A in Activation]?: string } = {
 const EXP_ITERATIONS = loopIterations(8);
 
 /** Iterations of loops that a value takes. */
-export const F64_ITERATIONS: { readonly [A in Activation]?: number } = {
+const F64_ITERATIONS: { readonly [A in Activation]?: number } = {
   "sigmoid": EXP_ITERATIONS,
   "tanh": EXP_ITERATIONS,
   "silu": EXP_ITERATIONS,

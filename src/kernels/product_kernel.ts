@@ -56,7 +56,7 @@ import {
 } from "./tile_scheduler.ts";
 
 /** Whether subgroups multiply on matrix units. */
-export function isMatrixPolicy(policy: TilePolicy): policy is TilePolicy & MatrixTilePolicy {
+function isMatrixPolicy(policy: TilePolicy): policy is TilePolicy & MatrixTilePolicy {
   return policy.matrix !== undefined;
 }
 

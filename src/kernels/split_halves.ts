@@ -21,7 +21,7 @@ export interface SplitMaxima {
 }
 
 /** How fine a value is: this less its exponent, as f32 has it biased, and less the zeros behind its last bit that is set; 0 of zero. */
-export const FINE_BASE = 300;
+const FINE_BASE = 300;
 
 /** Loads of a thread. */
 const LOADS = 16;

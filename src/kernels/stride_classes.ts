@@ -61,7 +61,7 @@ export function tapShare(axes: readonly StridedAxis[]): number {
 }
 
 /** What all classes of an axis of stride 1 or dilation 1 have in common: one window of the source that holds all of their taps. */
-export interface ClassWindow {
+interface ClassWindow {
   /** Places of the grid: class m has `first + m + i·stride`, some of which may lie outside. */
   readonly grid: number;
   /** Not above 0. */
@@ -234,7 +234,7 @@ function outerStrides({ axes }: ClassResults): number[] {
 }
 
 /** Text that finds where a result of classes of strides lies, in parts for its row and its column. */
-export interface ClassPlaceText {
+interface ClassPlaceText {
   /** Declares what a column has, after the declaration of `out_base`, the offset of the group and split. */
   column(name: string, column: string): string[];
   /** Declares what a row has; `row_in` and its name: whether it is there. */

@@ -178,7 +178,7 @@ export function unrollFactorOf(
 }
 
 /** The steps padded to whole rounds of at most `most` steps; unpadded where no round is so short. */
-export function fullRounds(steps: number, most: number): number {
+function fullRounds(steps: number, most: number): number {
   const full = ROUNDS.filter((count) => count <= most)
     .map((count) => Math.ceil(steps / count) * count);
   return full.find((all) => all <= LONGER_BY * steps) ?? full.at(-1) ?? steps;

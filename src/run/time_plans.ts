@@ -25,7 +25,7 @@ const TOGETHER_BYTES = 1 << 30;
 const MOST_TOGETHER = 8;
 
 /** Where plans are made ready on random data, which they share; its buffers go with it. */
-export interface PlanRoom extends Disposable {
+interface PlanRoom extends Disposable {
   /**
    * A plan that is ready to run; a sentence where the device cannot run it.
    *

@@ -253,7 +253,7 @@ function winrsArithmetic(
  * @param elementBytes Of the operands.
  * @param device The one whose model predicts the time.
  */
-export function describeConfiguration(
+function describeConfiguration(
   problem: ConvProblem,
   { pair, segmentation, baseline, axes, predictedMs }: Configuration,
   workspaceBytes: number,
@@ -282,7 +282,7 @@ export function describeConfiguration(
 }
 
 /** Tiles, policy and blocks of a share's kernels, which differ by their slices alone. */
-export function describeShare({ omega, tiles }: Share, kernels: readonly ShareKernel[]): string {
+function describeShare({ omega, tiles }: Share, kernels: readonly ShareKernel[]): string {
   const { tile, blocks, workgroups, threads, flush } = kernels[0]!;
   return `${omegaName(omega)}: ${plural(tiles, "tile")} of ${plural(omega.r, "column")} of each ${
     omega.rows === undefined ? "row" : `${omega.rows.r} rows`

@@ -135,7 +135,7 @@ export function treeSteps(
 }
 
 /** Sums that pass through workgroup memory together. */
-export interface SumsChunk {
+interface SumsChunk {
   /** WGSL that stores each thread's, `sums[i][at]`. */
   readonly kept: readonly string[];
   /** Steps of the tree: threads that add, and what they do. */

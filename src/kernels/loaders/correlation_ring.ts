@@ -49,7 +49,7 @@ export function joinsRows({ places, size, ...taps }: Axis): boolean {
 }
 
 /** Steps of a row, and how many steps the input is loaded ahead of the gradient. */
-export function rowSteps({ axes, joined }: RingDepth): { width: number; ahead: number } {
+function rowSteps({ axes, joined }: RingDepth): { width: number; ahead: number } {
   const last = axes.at(-1)!;
   const ahead = joined ? tapReach(last) - last.padding : idlePlaces(last);
   return { width: joined ? last.places : last.places + ahead, ahead };

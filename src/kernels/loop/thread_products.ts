@@ -75,12 +75,12 @@ export function eachSum(
 }
 
 /** Sets sums to zero. */
-export function clearSums(tile: ThreadTile, sum: SumName, scalar: Scalar): string {
+function clearSums(tile: ThreadTile, sum: SumName, scalar: Scalar): string {
   return eachSum(tile, (row, j) => `  ${sum(row, j)} = ${zeroOf(scalar, 4)};`).join("\n");
 }
 
 /** A thread's fragment of a row of a tile: its name, `a0` and on or `b0` and on, and its WGSL. */
-export interface Fragment {
+interface Fragment {
   readonly name: string;
   readonly value: string;
 }
@@ -164,7 +164,7 @@ export interface Sums {
  * @param every Steps of a chain; 0 where one chain takes all.
  * @param index What tells the sums of a row and fragment from others, in names.
  */
-export function threadSums(
+function threadSums(
   tile: ThreadTile,
   scalar: Scalar,
   every: number,

@@ -74,7 +74,7 @@ export function evenParts(size: number, parts: number): Parts {
 }
 
 /** Outer axes as kernels go over them: of the one whose rows are tiled pieces of the filter, and tiles. */
-export function outerUnits({ outer, tile: { rows } }: CorrelationShape): readonly GradientAxis[] {
+function outerUnits({ outer, tile: { rows } }: CorrelationShape): readonly GradientAxis[] {
   const last = outer.at(-1);
   if (rows === undefined || last === undefined) return outer;
   return [...outer.slice(0, -1), {
@@ -99,7 +99,7 @@ export function correlationBatches(shape: CorrelationShape): number {
 }
 
 /** Whether all segments have as many tiles of a row, a number of the text; with sizes in a uniform one text serves all. */
-export function evenTiles(module: ModuleBuilder, shape: CorrelationShape): boolean {
+function evenTiles(module: ModuleBuilder, shape: CorrelationShape): boolean {
   return module.mode === "constant" && shape.segments.tiles % shape.segments.columns === 0;
 }
 

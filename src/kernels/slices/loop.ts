@@ -207,7 +207,7 @@ export function sliceIterations(
 }
 
 /** Declares the `batch`, first row and first column of a block. */
-export function blockPlaceText(
+function blockPlaceText(
   module: ModuleBuilder,
   block: string,
   shape: Pick<SliceLoopShape, "rows" | "columns">,

@@ -129,7 +129,7 @@ export function unitSliceSums({ unit, slices, columns }: UnitSlicePolicy) {
 }
 
 /** Vectors of workgroup memory: sums pass through what the tile takes. */
-export function unitSliceVectors(policy: UnitSlicePolicy): number {
+function unitSliceVectors(policy: UnitSlicePolicy): number {
   return Math.max(unitSliceTile(policy).vectors, unitSliceSums(policy).vectors);
 }
 
