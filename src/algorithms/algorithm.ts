@@ -48,8 +48,7 @@ export type AlgorithmOption =
   | "variant"
   /** Software pipelining alone, which fused Winograd has too. */
   | "slice-loop"
-  | "math"
-  | "output-layout";
+  | "math";
 
 /** Options of an algorithm that are worth measuring, as a request says them; the planner's choice where absent. */
 export interface OptionChoice {

@@ -5,8 +5,6 @@ import { findPolicy, GEMV, TILE_POLICIES } from "../kernels/policy.ts";
 export {
   askedVariant,
   type KernelVariant,
-  OUTPUT_LAYOUTS,
-  outputLayoutName,
   parseVariant,
   variantNames,
   variantTrait,

@@ -3,7 +3,7 @@ import { Command, InvalidArgumentError } from "#cli-types";
 import { BALANCES, MATHS } from "../algorithms/request.ts";
 import { InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
-import { OUTPUT_LAYOUTS, PRODUCT_POLICY_NAMES, variantNames } from "../algorithms/choices.ts";
+import { PRODUCT_POLICY_NAMES, variantNames } from "../algorithms/choices.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { GEMM_DTYPES, TRANSPOSES } from "../problem/gemm_problem.ts";
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
@@ -59,10 +59,8 @@ import {
 import { CACHES } from "../run/runner.ts";
 
 /** Optimisations of the main loop that are on, or off, where nothing is said. */
-const named = (on: boolean) =>
-  variantNames(on).filter((name) => !Object.hasOwn(OUTPUT_LAYOUTS, name));
-const ON = named(true);
-const OFF = named(false);
+const ON = variantNames(true);
+const OFF = variantNames(false);
 
 const EXAMPLES = `
 D = activation(alpha * op(A) * op(B) + beta * C + bias) + residual, in row-major matrices. op(A) is m x k,

@@ -1,11 +1,6 @@
 import { Command, InvalidArgumentError } from "#cli-types";
 import { createHash } from "node:crypto";
-import {
-  type KernelVariant,
-  outputLayoutName,
-  parseVariant,
-  variantNames,
-} from "../algorithms/choices.ts";
+import { type KernelVariant, parseVariant, variantNames } from "../algorithms/choices.ts";
 import { H200 } from "../algorithms/device/h200.ts";
 import { KNOWN_GPUS, publishedModel } from "../algorithms/device/known.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
@@ -117,11 +112,6 @@ export function variantOption(
   for (const name of withs.filter((name) => !lacks.includes(name))) {
     reporter("stderr").line(
       `wgconv: note: --with ${name} changes nothing, it is on by default`,
-    );
-  }
-  if (product && variant?.outputLayout !== undefined) {
-    throw new InputTypeError(
-      `Cannot vary the main loop: ${outputLayoutName(variant.outputLayout)} is of convolutions`,
     );
   }
   if (variant?.halfTile && (!dtypes.includes("f16") || accumulate === "f16")) {

@@ -31,13 +31,5 @@ Deno.test("what is gone is said in a sentence", () => {
     of("half-transforms"),
     /half-transforms is none of .*; it is gone, transformed data/,
   );
-});
-
-Deno.test("layouts of sums before an output transform are of convolutions", () => {
-  const options = { with: ["output-sts64"] };
-  assert.deepEqual(variantOption(options, { dtypes: ["f32"] }), { outputLayout: "sts64" });
-  assert.throws(
-    () => variantOption(options, { dtypes: ["f32"], product: true }),
-    /^TypeError: Cannot vary the main loop: output-sts64 is of convolutions$/,
-  );
+  assert.throws(of("output-sts64"), /output-sts64 is none of .*; it is gone, sums lie/);
 });

@@ -1,14 +1,5 @@
 import { InputRangeError } from "../errors.ts";
 
-/**
- * How the sums of a tile's slices lie in workgroup memory on their way to the output transform of fused Winograd. `threads`: each
- * thread's vectors of four columns as threads follow each other, without gaps. The others are openCNN's (section 4.1): `reference`,
- * of Yan et al., is rows of the result, padded, to which half of each warp's threads store four columns at once (Figure 5);
- * `sts64` is pairs of rows in halves of vectors, padded, to which all threads store two columns (Figure 7); `sts64-compact` turns
- * the places of each line in place of padding (Figure 8).
- */
-export type OutputLayout = "threads" | "reference" | "sts64" | "sts64-compact";
-
 /** How the mainloop goes over its k-tiles. */
 export interface LoopChoices {
   /** Four elements a load from storage where they lie together; the loaders' `vector` says it. On. */
@@ -50,8 +41,6 @@ export interface OperandChoices {
    * tap by tap. Off.
    */
   readonly tapRows: boolean;
-  /** Layout of the sums before fused Winograd's output transform. */
-  readonly outputLayout: OutputLayout;
 }
 
 /** Every choice of a kernel made. */
@@ -61,7 +50,7 @@ export type FullKernelVariant = LoopChoices & OperandChoices;
 export type KernelVariant = Partial<FullKernelVariant>;
 
 /** What is on or off. */
-export type KernelSwitch = Exclude<keyof KernelVariant, "raster" | "outputLayout">;
+export type KernelSwitch = Exclude<keyof KernelVariant, "raster">;
 
 /** The kernel as it is tuned. */
 export const TUNED_VARIANT: FullKernelVariant = {
@@ -78,7 +67,6 @@ export const TUNED_VARIANT: FullKernelVariant = {
   channelsLast: false,
   tapRows: false,
   raster: 0,
-  outputLayout: "threads",
 };
 
 /** A variant's optimisations by the names of the command line and of kernels. */
@@ -97,22 +85,10 @@ export const VARIANT_TRAITS: Readonly<Record<string, KernelSwitch>> = {
   "tap-rows": "tapRows",
 };
 
-/** Layouts that the tuned kernel has not, by the names of the command line; at most one is asked for. */
-export const OUTPUT_LAYOUTS: Readonly<Record<string, OutputLayout>> = Object.fromEntries(
-  (["reference", "sts64", "sts64-compact"] as const)
-    .map((layout) => [outputLayoutName(layout), layout]),
-);
-
-/** `output-sts64`: the layout's name on the command line. */
-export function outputLayoutName(layout: OutputLayout): string {
-  return `output-${layout}`;
-}
-
 /** Names of the optimisations that the tuned kernel has, or has not. */
 export function variantNames(on: boolean): string[] {
-  const switches = Object.entries(VARIANT_TRAITS)
+  return Object.entries(VARIANT_TRAITS)
     .filter(([, key]) => TUNED_VARIANT[key] === on).map(([name]) => name);
-  return on ? switches : [...switches, ...Object.keys(OUTPUT_LAYOUTS)];
 }
 
 /** The variant with what it leaves out as {@linkcode TUNED_VARIANT} has it. */
@@ -125,11 +101,9 @@ export function bufferCount({ doubleBuffer }: KernelVariant): number {
   return doubleBuffer ? 2 : 1;
 }
 
-/** Whether anything of the mainloop itself is asked for. */
-export function variesLoop(
-  { outputLayout: _, ...loop }: KernelVariant = {},
-): boolean {
-  return Object.keys(loop).length > 0;
+/** Whether anything of the mainloop is asked for. */
+export function variesLoop(variant: KernelVariant = {}): boolean {
+  return Object.keys(variant).length > 0;
 }
 
 /** Whether a variant leaves products to matrix units, where there are any; some of it is of threads' products alone. */
@@ -144,11 +118,7 @@ export function variantTrait(variant: KernelVariant = {}): string {
   return Object.entries(VARIANT_TRAITS)
     .filter(([, key]) => full[key] !== TUNED_VARIANT[key])
     .map(([name, key]) => `${full[key] ? "" : "_no"}_${name.replaceAll("-", "_")}`)
-    .join("") +
-    (full.outputLayout === TUNED_VARIANT.outputLayout
-      ? ""
-      : `_${outputLayoutName(full.outputLayout).replaceAll("-", "_")}`) +
-    rasterTrait(full.raster);
+    .join("") + rasterTrait(full.raster);
 }
 
 /** The same of what is asked for, as it stands in records: all rows (`_rows`) are what is planned for some, and asked for here. */
@@ -164,7 +134,7 @@ export function rasterTrait(raster = 0): string {
 /**
  * The variant without and with the named optimisations, and with an order of tiles; undefined where that is the tuned kernel.
  *
- * @throws {RangeError} for a name that is none, or that stands in both lists, and for two layouts.
+ * @throws {RangeError} for a name that is none, or that stands in both lists.
  */
 export function parseVariant(
   without: readonly string[],
@@ -172,40 +142,26 @@ export function parseVariant(
   raster?: number,
 ): KernelVariant | undefined {
   const variant: { -readonly [key in KernelSwitch]?: boolean } = {};
-  const asked: string[] = [];
   for (const [names, value] of [[without, false], [withs, true]] as const) {
     for (const name of names) {
-      if (Object.hasOwn(OUTPUT_LAYOUTS, name)) {
-        if (value && without.includes(name)) throw bothWays(name);
-        if (value && !asked.includes(name)) asked.push(name);
-        continue;
-      }
       const key = Object.hasOwn(VARIANT_TRAITS, name) ? VARIANT_TRAITS[name] : undefined;
       if (key === undefined) {
-        const names = [...Object.keys(VARIANT_TRAITS), ...Object.keys(OUTPUT_LAYOUTS)];
         throw new InputRangeError(
-          `Cannot vary the main loop: ${name} is none of ${names.join(", ")}`,
+          `Cannot vary the main loop: ${name} is none of ${Object.keys(VARIANT_TRAITS).join(", ")}`,
         );
       }
-      if (variant[key] === !value) throw bothWays(name);
+      if (variant[key] === !value) {
+        throw new InputRangeError(
+          `Cannot vary the main loop: ${name} is asked for and left out`,
+        );
+      }
       variant[key] = value;
     }
   }
-  if (asked.length > 1) {
-    throw new InputRangeError(
-      `Cannot vary the main loop: ${asked.join(" and ")} are layouts of the same sums`,
-    );
-  }
   const changed = Object.values(VARIANT_TRAITS)
     .filter((key) => variant[key] !== undefined && variant[key] !== TUNED_VARIANT[key]);
-  const outputLayout = asked[0] === undefined ? undefined : OUTPUT_LAYOUTS[asked[0]];
-  return changed.length === 0 && raster === undefined && outputLayout === undefined ? undefined : {
+  return changed.length === 0 && raster === undefined ? undefined : {
     ...Object.fromEntries(changed.map((key) => [key, variant[key]])),
     ...(raster === undefined ? {} : { raster }),
-    ...(outputLayout === undefined ? {} : { outputLayout }),
   };
-}
-
-function bothWays(name: string): InputRangeError {
-  return new InputRangeError(`Cannot vary the main loop: ${name} is asked for and left out`);
 }

@@ -3,7 +3,6 @@ import {
   allowsUnits,
   askedVariant,
   fullVariant,
-  OUTPUT_LAYOUTS,
   parseVariant,
   TUNED_VARIANT,
   VARIANT_TRAITS,
@@ -31,24 +30,6 @@ Deno.test("parseVariant() refuses unknown names, and one that is on and off", ()
   assert.throws(() => parseVariant(["unroll"], ["unroll"]), /unroll is asked for and left out$/);
 });
 
-Deno.test("parseVariant() takes one layout of sums, which names say and the loop does not depend on", () => {
-  assert.deepEqual(parseVariant([], ["output-sts64"]), { outputLayout: "sts64" });
-  const compact = parseVariant(["unroll"], ["output-sts64-compact", "output-sts64-compact"], 8)!;
-  assert.deepEqual(compact, { unroll: false, raster: 8, outputLayout: "sts64-compact" });
-  assert.equal(variantTrait(compact), "_no_unroll_output_sts64_compact_grouped8");
-  assert.equal(variantTrait({ outputLayout: "reference" }), "_output_reference");
-  assert.equal(parseVariant(["output-reference"], []), undefined);
-  assert.deepEqual([variesLoop({ outputLayout: "sts64" }), variesLoop(compact)], [false, true]);
-  assert.throws(
-    () => parseVariant([], ["output-reference", "output-sts64"]),
-    /output-reference and output-sts64 are layouts of the same sums$/,
-  );
-  assert.throws(
-    () => parseVariant(["output-sts64"], ["output-sts64"]),
-    /output-sts64 is asked for and left out$/,
-  );
-});
-
 Deno.test("allowsUnits() leaves out what is of threads' products alone", () => {
   const said = [
     undefined,
@@ -72,14 +53,13 @@ Deno.test("variantTrait() names what is not as tuned, in one order", () => {
   assert.deepEqual(parseVariant([], [], 0), { raster: 0 });
   assert.deepEqual([{ raster: 0 }, { raster: 8 }].map(askedVariant), ["_rows", "_grouped8"]);
   // What is said counts, also where the tuned kernel has it: others would be planned.
-  const said = [{}, { outputLayout: "sts64" }, { halfTile: false }, { raster: 0 }] as const;
-  assert.deepEqual(said.map(variesLoop), [false, false, true, true]);
+  const said = [{}, { halfTile: false }, { raster: 0 }] as const;
+  assert.deepEqual(said.map(variesLoop), [false, true, true]);
 });
 
 Deno.test("every optimisation is on or off in the tuned kernel", () => {
   assert.deepEqual(fullVariant({}), TUNED_VARIANT);
   const [on, off] = [variantNames(true), variantNames(false)];
   assert.ok(on.includes("prefetch") && off.includes("half-tile"));
-  const names = [...Object.keys(VARIANT_TRAITS), ...Object.keys(OUTPUT_LAYOUTS)];
-  assert.deepEqual([...on, ...off].sort(), names.sort());
+  assert.deepEqual([...on, ...off].sort(), Object.keys(VARIANT_TRAITS).sort());
 });

@@ -193,46 +193,6 @@ Deno.test("threads with all slices share kernels of uniform sizes, whether there
   }
 });
 
-/** Two to eight threads side by side, and a policy each: lines padded and turned, and lines that need neither. */
-const LINES = [
-  { algorithm: "winograd2d", policy: "16x16x4_4x4" },
-  { algorithm: "winograd1d", policy: "16x32x4_8x16", tile: "F(2,3)" },
-  { algorithm: "winograd1d", policy: "16x32x4_4x4", tile: "F(2,3)" },
-] as const;
-
-Deno.test("sums in the papers' layouts before the output transform agree with the reference", async () => {
-  using gpu = await openDevice({ backend });
-  // Rows, columns and channels that divide no tile.
-  const problem = convProblem({
-    batch: 3,
-    inChannels: 5,
-    outChannels: 19,
-    inputSize: [7, 9],
-    filterSize: [3, 3],
-    paddingBegin: [1, 1],
-  });
-  for (const [index, choice] of LINES.slice(0, full ? undefined : 2).entries()) {
-    for (const layout of full ? LAYOUTS : [LAYOUTS[index]!]) {
-      for (const op of full ? OPS : [OPS[index % 2]!]) {
-        const request = requestFor(gpu, { ...problem, op }, { ...choice, layout });
-        const operands = operandsFor(request);
-        const tuned = await checkedResult(gpu, request, operands);
-        for (const outputLayout of ["reference", "sts64", "sts64-compact"] as const) {
-          const { plan, result } = await checkedResult(
-            gpu,
-            { ...request, variant: { outputLayout } },
-            operands,
-          );
-          const trait = outputLayout.replace("-", "_");
-          assert.match(plan.kernel, new RegExp(`_${choice.policy}_output_${trait}_${layout}_`));
-          // The same sums in the same order.
-          assert.deepEqual(result, tuned.result);
-        }
-      }
-    }
-  }
-});
-
 Deno.test("winograd1d takes strides and dilation of the axes it does not tile", async () => {
   using gpu = await openDevice({ backend });
   const forward = {

@@ -1,4 +1,4 @@
-import { fullVariant, TUNED_VARIANT, variantTrait, variesLoop } from "../../kernels/variant.ts";
+import { variantTrait, variesLoop } from "../../kernels/variant.ts";
 import type { ConvOutDType } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import {
@@ -50,10 +50,6 @@ export function unsupported(algorithm: Algorithm, request: PlanRequest): string 
   const takes = (one: ConvOutDType) => one === "i32" || dtypes.includes(one === "u8" ? "i8" : one);
   if (!takes(dtype) || !takes(outDtype)) return `its tensors are ${dtypes.join(" or ")}`;
   if (request.math === "f16x3" && !options.includes("math")) return "it multiplies f32 as it is";
-  const { outputLayout } = fullVariant(request.variant);
-  if (outputLayout !== TUNED_VARIANT.outputLayout && !options.includes("output-layout")) {
-    return "it has no other layout of sums";
-  }
   const { rotatedLoop: _, ...others } = request.variant ?? {};
   const varied = options.includes("slice-loop") ? others : request.variant;
   return variesLoop(varied) && !options.includes("variant")

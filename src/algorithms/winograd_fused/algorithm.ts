@@ -182,10 +182,9 @@ function runPasses(
       policy,
       stored,
     );
-  const { outputLayout, rotatedLoop } = fullVariant(request.variant);
+  const { rotatedLoop } = fullVariant(request.variant);
   const loop = {
     ...operands,
-    outputLayout,
     rotatedLoop,
     pipelineCut: layout !== "nhwc"
       ? undefined
@@ -304,7 +303,7 @@ function storeVector(geometry: SliceGeometry, groups: number, channels: "rows" |
 function winogradFused(axes: 1 | 2): Algorithm<FusedGeometry> {
   return {
     name: `winograd${axes}d`,
-    options: ["policy", "splits", "tile", "output-layout", "slice-loop"],
+    options: ["policy", "splits", "tile", "slice-loop"],
     dtypes: FLOAT_DTYPES,
     refuse: (request) => unsupportedReason(request, axes),
     candidates: (request) => fusedCandidates(request, axes),

@@ -1,5 +1,4 @@
 import { elementsOf } from "../../elements/elements.ts";
-import { fullVariant } from "../../kernels/variant.ts";
 import type { FilterAxis, FilterTransformShape } from "../../kernels/slices/filter_transform.ts";
 import {
   paddedChannels,
@@ -80,13 +79,9 @@ export function runTile(runs: readonly TileRun[]): string {
   return formatTile({ n: runs.map(({ n }) => n), r: runs.map(({ r }) => r) });
 }
 
-/**
- * Whether sums may be flushed: what is stored is rounded to the result's type, and another layout of sums overwrites the next step's
- * tile.
- */
+/** Whether sums may be flushed: what is stored is rounded to the result's type. */
 function storesParts(request: PlanRequest): boolean {
-  return elementsOf(request).result === "f32" &&
-    fullVariant(request.variant).outputLayout === "threads";
+  return elementsOf(request).result === "f32";
 }
 
 /**
@@ -104,7 +99,7 @@ export function unsupportedReason(request: PlanRequest, tiled: number): string |
     if (dilation[d] !== 1 && isTiled) return `dilation ${dilation[d]} is not 1`;
   }
   if (request.flush && !storesParts(request)) {
-    return "it stores parts of sums (--flush) in results of f32, and with no other layout of sums";
+    return "it stores parts of sums (--flush) in results of f32";
   }
   return undefined;
 }

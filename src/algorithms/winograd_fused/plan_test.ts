@@ -119,51 +119,6 @@ Deno.test("plans take the policy and the tile they are told, or refuse them", ()
   );
 });
 
-Deno.test("sums before the output transform lie as asked for, where they can, and only in fused Winograd", () => {
-  const conv2 = resnet[0]!;
-  const planned = (more: Partial<PlanRequest>) => planConv(request(conv2, more));
-  const variant = { outputLayout: "sts64" } as const;
-  for (const layout of LAYOUTS) {
-    for (const outputLayout of ["reference", "sts64", "sts64-compact"] as const) {
-      const { kernel } = planned({ layout, variant: { outputLayout } });
-      const trait = outputLayout.replace("-", "_");
-      assert.match(kernel, new RegExp(`_\\d+x\\d+x\\d+_\\d+x\\d+_output_${trait}_${layout}_`));
-    }
-  }
-  assert.equal(planned({ variant: { outputLayout: "threads" } }).kernel, planned({}).kernel);
-  assert.match(planned({ algorithm: "auto", variant }).kernel, /^winograd[12]d_.*_output_sts64_/);
-  const fails = (more: Partial<PlanRequest>, expected: RegExp) =>
-    assert.throws(() => planned({ variant, ...more }), expected);
-  // The tile alone takes an H200's 48 KiB; the reference lies in it.
-  const policy = "64x32x8_8x16";
-  assert.match(planned({ policy, variant: { outputLayout: "reference" } }).kernel, /_reference_/);
-  fails(
-    { policy },
-    /16 slices of policy 64x32x8_8x16 with output-sts64 do not fit the device's 49152/,
-  );
-  fails(
-    { tile: "F(8x8,3x3)", limits: { ...h200, maxComputeInvocationsPerWorkgroup: 64 } },
-    /the 100 products of a tile with output-sts64 fit no policy/,
-  );
-  fails(
-    { policy: "8x8x4_8x4" },
-    /policy 8x8x4_8x4 has 1 row of threads, output-sts64 takes pairs of them/,
-  );
-  const deep = { algorithm: "winograd1d", tile: "F(2,3)", policy: "64x64x1_4x4" } as const;
-  fails(
-    { ...deep, variant: { outputLayout: "reference" } },
-    /tile of policy 64x64x1_4x4 has no room for a row of each thread's sums in output-reference/,
-  );
-  for (const algorithm of ["direct", "implicit-gemm", "winograd2d-nonfused"] as const) {
-    fails({ algorithm }, /it has no other layout of sums/);
-  }
-  const filter = { ...conv2, op: "bwd-filter" } as const;
-  assert.throws(
-    () => planConv(request(filter, { algorithm: "winrs", variant })),
-    /it has no other layout of sums/,
-  );
-});
-
 Deno.test("a tile without room for a vector of each thread's sums is refused", () => {
   const deep = { algorithm: "winograd1d", tile: "F(2,3)" } as const;
   assert.throws(
@@ -223,21 +178,15 @@ Deno.test("long sums are stored in parts of equal length, unless the user says o
 Deno.test("sums that cannot be stored in parts are whole, and parts of them are refused", () => {
   const conv5 = resnet[3]!;
   const of = { algorithm: "winograd1d", policy: "64x32x8_8x8", splits: 1 } as const;
-  for (
-    const more of [
-      // A part would be rounded to f16.
-      { dtype: "f16" },
-      { variant: { outputLayout: "sts64" } },
-    ] as const
-  ) {
-    const { kernel, arithmetic } = planConv(request(conv5, { ...of, ...more }));
-    assert.doesNotMatch(kernel, /_partial_/);
-    assert.equal(arithmetic.chain, undefined);
-    assert.throws(
-      () => planConv(request(conv5, { ...of, ...more, flush: 64 })),
-      /it stores parts of sums \(--flush\) in results of f32, and with no other layout/,
-    );
-  }
+  // A part would be rounded to f16.
+  const more = { ...of, dtype: "f16" } as const;
+  const { kernel, arithmetic } = planConv(request(conv5, more));
+  assert.doesNotMatch(kernel, /_partial_/);
+  assert.equal(arithmetic.chain, undefined);
+  assert.throws(
+    () => planConv(request(conv5, { ...more, flush: 64 })),
+    /it stores parts of sums \(--flush\) in results of f32/,
+  );
 });
 
 Deno.test("plans count the products they multiply, and describe themselves", () => {
@@ -328,7 +277,6 @@ Deno.test("of few channels each thread has all slices, as deep as they are, wher
       assert.match(kernelOf(channels, { layout }), new RegExp(`x${channels}_4x4a_${layout}`));
     }
     assert.doesNotMatch(kernelOf(13, { layout }), /4x4a/);
-    assert.doesNotMatch(kernelOf(3, { layout, variant: { outputLayout: "sts64" } }), /4x4a/);
   }
   // Two blocks of three channels; of scattered results that was not measured.
   assert.match(kernelOf(6, { layout: "nhwc" }), /x3_4x4a/);
@@ -344,10 +292,6 @@ Deno.test("policies of threads with all slices are refused where they cannot be"
       message,
     );
   refused({ policy: "8x8x4_4x4a" }, /policy 8x8x4_4x4a has 4 threads for 8 slices/);
-  refused(
-    { policy: "32x32x4_4x4a", variant: { outputLayout: "sts64" } },
-    /passes no sums through workgroup memory, where output-sts64 lays them out/,
-  );
 });
 
 Deno.test("a policy of two tiles in turn is answered by one that is here", () => {

@@ -1,5 +1,4 @@
 import type { Scalar } from "../../elements/scalar.ts";
-import { fullVariant, type OutputLayout, outputLayoutName } from "../../kernels/variant.ts";
 import { paddedChannels } from "../../kernels/slices/geometry.ts";
 import { sliceBlocks, type SplitBlocks } from "../../kernels/slices/loop.ts";
 import {
@@ -219,12 +218,11 @@ export function slicePolicyFits(
   across: AcrossSides,
   limits: DeviceLimits,
   scalar: Scalar = "f32",
-  layout: OutputLayout = "threads",
 ): boolean {
   const threads = workgroupThreads(policy, slices);
   return threads <= limits.maxComputeInvocationsPerWorkgroup &&
-    unfitPolicy(policy, slices, scalar, layout) === undefined &&
-    sliceBytes(policy, slices, across, scalar, layout) <= limits.maxComputeWorkgroupStorageSize;
+    unfitPolicy(policy, slices, scalar) === undefined &&
+    sliceBytes(policy, slices, across, scalar) <= limits.maxComputeWorkgroupStorageSize;
 }
 
 export function unknownPolicy(text: string): Refusal {
@@ -247,17 +245,15 @@ export function choosePolicy(request: PlanRequest, product: SlicedProduct): Plan
   const { limits } = request;
   const { slices } = product;
   const across = imageAcross(request);
-  const { outputLayout: layout } = fullVariant(request.variant);
-  const laid = layout === "threads" ? "" : ` with ${outputLayoutName(layout)}`;
   if (request.policy !== undefined) {
     const policy = parseSlicePolicy(request.policy);
     if (policy === undefined) return unknownPolicy(request.policy);
-    if (slicePolicyFits(policy, slices, across, limits, "f32", layout)) return policy;
-    const unfit = unfitPolicy(policy, slices, "f32", layout);
+    if (slicePolicyFits(policy, slices, across, limits, "f32")) return policy;
+    const unfit = unfitPolicy(policy, slices, "f32");
     if (unfit !== undefined) return refusal("problem", unfit);
     return refusal(
       "limit",
-      `${slices} slices of policy ${slicePolicyName(policy)}${laid} do not fit the device's ` +
+      `${slices} slices of policy ${slicePolicyName(policy)} do not fit the device's ` +
         `${limits.maxComputeWorkgroupStorageSize} bytes of workgroup memory and ` +
         `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
     );
@@ -265,12 +261,12 @@ export function choosePolicy(request: PlanRequest, product: SlicedProduct): Plan
   const most = deviceOf(request).threadResults;
   const fits = (one: SlicePolicy) =>
     threadResults(one, slices) <= most &&
-    slicePolicyFits(one, slices, across, limits, "f32", layout);
+    slicePolicyFits(one, slices, across, limits, "f32");
   const policy = measuredPolicy(request, product, fits) ?? POLICIES.find(fits);
   if (policy === undefined) {
     return refusal(
       "limit",
-      `the ${slices} products of a tile${laid} fit no policy in the device's ` +
+      `the ${slices} products of a tile fit no policy in the device's ` +
         `${limits.maxComputeWorkgroupStorageSize} bytes of workgroup memory and ` +
         `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
     );

@@ -1,18 +1,13 @@
 import { lines, range } from "../lists.ts";
-import template from "../../../shaders/exchange.wgsl" with { type: "text" };
+import { BARRIER, block, printStatements, text } from "../ir/tree.ts";
 import { eachSum, type SumName } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
-import type { OutputLayout } from "../variant.ts";
-import { render } from "../module.ts";
 import {
-  type LineLayout,
   sliceGrid,
   type SlicePolicy,
   sliceRowVectors,
   sliceThreads,
-  type SumLines,
   sumLines,
-  sumLinesOf,
   sumsPerRound,
 } from "./policy.ts";
 import { type PatchTransform, transformText } from "./patch.ts";
@@ -22,8 +17,6 @@ import { type SliceOperands, sliceThreadGrid, sliceTile } from "./tile.ts";
 export interface SliceSums extends SliceOperands {
   /** Flush interval in steps: the store then adds where `again` is true; 0 or absent for no flush. */
   readonly partial?: number;
-  /** How sums lie in workgroup memory before the output transform, of f32 that is not stored in parts; as tuned where absent. */
-  readonly outputLayout?: OutputLayout;
 }
 
 /** Stores the transformed results of four columns of a row. */
@@ -46,8 +39,6 @@ export interface ExchangeRound {
 
 /** The exchange of sums, as text: from threads that multiply one slice to threads that transform all slices. */
 export interface Exchange {
-  /** Declares what stores of all rounds take. */
-  readonly begin: string;
   readonly rounds: readonly ExchangeRound[];
   /** Vectors of a slice in a round. */
   readonly positions: number;
@@ -63,11 +54,16 @@ export function resultsText(
   sum: (slice: number) => string,
 ): string {
   const columns = output.columns[0]!.length;
-  const text = transformText(output, "y", (i, j) => `m${i * columns + j}`, "vec4f");
+  const { statements, outputs } = transformText(
+    output,
+    "y",
+    (i, j) => `m${i * columns + j}`,
+    "vec4f",
+  );
   return lines(
     range(slices).map((slice) => `      let m${slice} = ${sum(slice)};`),
-    text.statements,
-    store.text(text.outputs),
+    statements,
+    store.text(outputs),
   );
 }
 
@@ -97,17 +93,9 @@ export function ownSumsText(
     )));
 }
 
-/** Workgroup memory of its own for f32 sums, where the tile cannot hold them or has another layout. */
-export function sumsDeclaration(
-  { slices, scalar, outputLayout = "threads" }: SliceSums,
-  policy: SlicePolicy,
-): string[] {
-  if (policy.allSlices) return [];
-  if (outputLayout !== "threads" && outputLayout !== "reference") {
-    const { elements } = linesOf(policy, outputLayout);
-    return [`var<workgroup> sums: array<array<vec2f, ${elements}>, ${slices}>;`];
-  }
-  if (scalar === "f32") return [];
+/** Workgroup memory of its own for f32 sums, where the tile cannot hold them. */
+export function sumsDeclaration({ slices, scalar }: SliceSums, policy: SlicePolicy): string[] {
+  if (policy.allSlices || scalar === "f32") return [];
   return [
     `var<workgroup> sums: array<array<array<vec4f, ${sliceRowVectors(policy, [])}>, ` +
     `${sumLines(policy, scalar)}>, ${slices}>;`,
@@ -123,29 +111,39 @@ export function exchangeText(
   sumIndex: SumName,
 ): string {
   const sums = eachSum(policy, (row, j) => `c${sumIndex(row, j)}`);
-  const { begin, rounds, positions, load } = sumExchange(shape, policy, sums);
-  return begin + render(template, {
-    rounds,
-    positions,
-    threads: sliceThreads(policy) * shape.slices,
-    results: resultsText(shape.slices, output, store, load),
-  });
+  const { rounds, positions, load } = sumExchange(shape, policy, sums);
+  const results = resultsText(shape.slices, output, store, load);
+  return roundsText(rounds, positions, sliceThreads(policy) * shape.slices, results);
 }
 
-/** How sums of a thread, vectors of four columns by these names, rows first, pass in the layout that is asked for. */
+/** Each round: sums are stored, then loaded, transformed and stored by so many threads. */
+export function roundsText(
+  rounds: readonly ExchangeRound[],
+  positions: number,
+  threads: number,
+  results: string,
+): string {
+  const turns = range(Math.ceil(positions / threads)).map((turn) => turn * threads);
+  return printStatements(rounds.map(({ stores, place }, index) =>
+    block([
+      text(stores),
+      BARRIER,
+      ...turns.map((first) =>
+        block(
+          [text(`      let position = t + ${first}u;`), text(place), text(results)],
+          first + threads <= positions ? "" : `if (t < ${positions - first}u)`,
+        )
+      ),
+      ...(index + 1 < rounds.length ? [BARRIER] : []),
+    ])
+  ));
+}
+
+/**
+ * How sums of a thread, vectors of four columns by these names, rows first, pass: as threads follow each other, so that neighbours store
+ * and load neighbouring vectors, without gaps.
+ */
 export function sumExchange(
-  shape: SliceSums,
-  policy: SlicePolicy,
-  sums: readonly string[],
-): Exchange {
-  const { outputLayout = "threads" } = shape;
-  return outputLayout === "threads"
-    ? byThreads(shape, policy, sums)
-    : byLines(shape, policy, outputLayout, sums);
-}
-
-/** Vectors of sums as threads follow each other: neighbours store and load neighbouring vectors, without gaps. */
-function byThreads(
   shape: SliceSums,
   policy: SlicePolicy,
   sums: readonly string[],
@@ -182,108 +180,9 @@ function byThreads(
     ),
   });
   return {
-    begin: "",
     rounds: range(sums.length / round).map((i) => roundFrom(i * round)),
     positions: perSlice * round,
     load: (slice) => at(slice, "line", "vector"),
-  };
-}
-
-/** Sums as rows of the result, or pairs of them, lie in lines ({@linkcode SumLines}). */
-function byLines(
-  shape: SliceSums,
-  policy: SlicePolicy,
-  layout: LineLayout,
-  sums: readonly string[],
-): Exchange {
-  const own = linesOf(policy, layout);
-  const firsts = range(policy.threadRows / own.rows).map((i) => i * own.rows);
-  return layout === "reference"
-    ? byRows(shape, policy, own, sums, firsts)
-    : byPairs(policy, own, sums, firsts);
-}
-
-/**
- * The reference: rows of the result in vectors, of every other row of threads in a round. The threads of the others, half of each
- * warp, rest.
- */
-function byRows(
-  shape: SliceSums,
-  policy: SlicePolicy,
-  { rows, lines: count, pairs, width: lineWidth, stride }: SumLines,
-  sums: readonly string[],
-  firsts: readonly number[],
-): Exchange {
-  const { columns } = sliceGrid(policy);
-  const width = sliceRowVectors(policy, []);
-  const tile = sliceTile(policy, shape);
-  const element = `${tile.row(`at / ${width}u`)}${tile.vector(`at % ${width}u`)}`;
-  const round = (first: number, half: number): ExchangeRound => ({
-    stores: lines(
-      `    if (ty % 2u == ${half}u) {`,
-      eachOf(policy, rows, (row, j) => [
-        "      {",
-        `        let at = (${row * pairs}u + ty / 2u) * ${stride}u + tx + ${j * columns}u;`,
-        `        ${tile.slice("slice")}${element} = ${sumAt(policy, sums, first + row, j)};`,
-        "      }",
-      ]),
-      "    }",
-    ),
-    place: lines(
-      `      let place = position % ${lineWidth}u;`,
-      `      let line = position / ${lineWidth}u;`,
-      `      let at = line * ${stride}u + place;`,
-      `      let of_y = (line % ${pairs}u) * 2u + ${half}u;`,
-      `      let of_row = ${first}u + line / ${pairs}u;`,
-      rowText(policy),
-      "      let column = first_column + place * 4u;",
-    ),
-  });
-  return {
-    begin: "",
-    rounds: [0, 1].flatMap((half) => firsts.map((first) => round(first, half))),
-    positions: count * lineWidth,
-    load: (slice) => `${tile.slice(slice)}${element}`,
-  };
-}
-
-/** STS64: pairs of rows in halves of vectors, which all threads store to. */
-function byPairs(
-  policy: SlicePolicy,
-  { rows, lines: count, pairs, run, width, stride, turn }: SumLines,
-  sums: readonly string[],
-  firsts: readonly number[],
-): Exchange {
-  const { columns } = sliceGrid(policy);
-  const half = width / 2;
-  const at = (line: string, place: string) =>
-    turn === 0
-      ? `${line} * ${stride}u + ${place}`
-      : `${line} * ${stride}u + (${place} + ${line} * ${turn}u) % ${half}u`;
-  const round = (first: number): ExchangeRound => ({
-    stores: lines(eachOf(policy, rows, (row, j) => [
-      "    {",
-      `      let line = ${row * pairs}u + ty / 2u;`,
-      `      let at = ${at("line", `(pair_place + ${2 * j * columns}u)`)};`,
-      `      sums[slice][at] = ${sumAt(policy, sums, first + row, j)}.xy;`,
-      `      sums[slice][at + ${half}u] = ${sumAt(policy, sums, first + row, j)}.zw;`,
-      "    }",
-    ])),
-    place: lines(
-      `      let place = position % ${half}u;`,
-      `      let line = position / ${half}u;`,
-      `      let at = ${at("line", "place")};`,
-      `      let of_y = (line % ${pairs}u) * 2u + (place / ${run}u) % 2u;`,
-      `      let of_row = ${first}u + line / ${pairs}u;`,
-      rowText(policy),
-      `      let column = first_column + ((place / ${2 * run}u) * ${run}u + place % ${run}u) * 4u;`,
-    ),
-  });
-  return {
-    begin: `  let pair_place = (tx / ${run}u * 2u + ty % 2u) * ${run}u + tx % ${run}u;\n`,
-    rounds: firsts.map(round),
-    positions: count * half,
-    load: (slice) => `vec4f(sums[${slice}][at], sums[${slice}][at + ${half}u])`,
   };
 }
 
@@ -292,30 +191,4 @@ function rowText(policy: SlicePolicy): string {
   return `      let row = first_row + (of_y + (of_row / 4u) * ${
     sliceGrid(policy).rows
   }u) * 4u + of_row % 4u;`;
-}
-
-/** Lines for each vector of the first `rows` of a thread. */
-function eachOf(
-  { threadColumns }: SlicePolicy,
-  rows: number,
-  text: (row: number, fragment: number) => string[],
-): string[] {
-  return eachSum({ threadRows: rows, threadColumns }, (row, j) => text(row, j).join("\n"));
-}
-
-/** A thread's sum of a row and a vector of its columns, rows first. */
-function sumAt(
-  { threadColumns }: SlicePolicy,
-  sums: readonly string[],
-  row: number,
-  fragment: number,
-): string {
-  return sums[row * threadColumns / 4 + fragment]!;
-}
-
-/** The lines of a policy that has them: planning refuses the others. */
-function linesOf(policy: SlicePolicy, layout: LineLayout): SumLines {
-  const own = sumLinesOf(policy, layout);
-  if (own === undefined) throw new Error(`The policy has no sums in the layout ${layout}`);
-  return own;
 }

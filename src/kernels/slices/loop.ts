@@ -8,7 +8,7 @@ import {
   threadProducts,
 } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
-import { TUNED_VARIANT, variantTrait } from "../variant.ts";
+import { variantTrait } from "../variant.ts";
 import {
   eachElement,
   loopIterations,
@@ -115,10 +115,10 @@ export function sliceLoopKernel(
 ): SizedKernel {
   const perSlice = sliceThreads(policy);
   const threads = workgroupThreads(policy, shape.slices);
-  const { partial = 0, outputLayout = TUNED_VARIANT.outputLayout } = shape;
+  const { partial = 0 } = shape;
   const { rotatedLoop, pipelineCut } = shape;
   const name = `${traits}_${slicePolicyName(policy)}${partial === 0 ? "" : "_partial"}${
-    variantTrait({ outputLayout, rotatedLoop })
+    variantTrait({ rotatedLoop })
   }_${suffix}`;
   const grid = sliceThreadGrid(policy, shape);
   const fragments = policy.threadColumns / 4;
@@ -185,7 +185,7 @@ export function sliceLoopKernel(
   return sizedKernel(module, name, wgsl, {
     workgroups: sliceWorkgroups(shape, policy),
     threads,
-    bytes: sliceBytes(policy, shape.slices, shape.across, shape.scalar, outputLayout),
+    bytes: sliceBytes(policy, shape.slices, shape.across, shape.scalar),
     iterations: sliceIterations(shape),
   });
 }

@@ -2,7 +2,6 @@ import { range } from "../lists.ts";
 import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
 import type { TileLoad } from "../loader.ts";
 import type { ThreadGrid } from "../loop/threads.ts";
-import { type OutputLayout, outputLayoutName } from "../variant.ts";
 import { parseTileSizes, tileSizesText } from "../policy.ts";
 
 /**
@@ -163,129 +162,36 @@ function largestDivisor(whole: number, most: number): number {
   return divisor;
 }
 
-/** The layouts that openCNN compares: sums lie in lines of the result's rows, and not as threads follow each other. */
-export type LineLayout = Exclude<OutputLayout, "threads">;
-
-/**
- * Where a slice's sums lie in one round of such a layout. A line is a row of the result in vectors of four columns (`reference`),
- * or a pair of rows in halves of vectors: the first two columns of each, then the last two. Runs of `run` vectors of both rows take
- * turns there, which are what neighbouring threads hold.
- */
-export interface SumLines {
-  /** Rows of each storing thread in a round. */
-  readonly rows: number;
-  /** Lines in a round, and how many of each of a thread's rows: one for each pair of rows of threads. */
-  readonly lines: number;
-  readonly pairs: number;
-  /** Threads that lie side by side. */
-  readonly run: number;
-  /** Elements of a line: `vec4f` of the reference, else `vec2f`; those from a line to the next. */
-  readonly width: number;
-  readonly stride: number;
-  /** Elements by which both halves of a line are turned against those of the line before, in place of padding. */
-  readonly turn: number;
-  /** Elements of a round. */
-  readonly elements: number;
-}
-
-/** Elements of 16 and of 8 bytes in the 32 banks of workgroup memory. */
-const BANKS = { reference: 8, pairs: 16 } as const;
-
-/**
- * The lines of a policy's sums; undefined if it has none: its rows of threads are odd, or (`reference`, which lies in the tile) a
- * row of each thread takes more than the tile. Pairs have memory of their own, since WGSL's workgroup memory has one type: as many
- * rows as take no more than half of the tile's bytes, one at least.
- *
- * Padding is what keeps stores of neighbouring threads in different banks: lines that they store to at once, each a `run`, follow
- * each other in the banks. With the papers' threads, two side by side on 32 columns, that is their padding of the reference, 8
- * numbers for each 32. Turning does the same where half a line fills the banks: from 32 columns on.
- */
-export function sumLinesOf(policy: SlicePolicy, layout: LineLayout): SumLines | undefined {
-  const grid = sliceGrid(policy);
-  if (grid.rows % 2 !== 0) return undefined;
-  const vectors = policy.columns / 4;
-  const run = grid.columns % 8 === 0 ? 8 : grid.columns;
-  const pairs = grid.rows / 2;
-  const [width, step, banks] = layout === "reference"
-    ? [vectors, run, BANKS.reference] as const
-    : [4 * vectors, 2 * run, BANKS.pairs] as const;
-  const padding = ((step - width) % banks + banks) % banks;
-  const compact = layout === "sts64-compact";
-  const stride = width + (compact ? 0 : padding);
-  const elements = (rows: number) => (rows * pairs - 1) * stride + width;
-  // The tile in vectors, or its half in halves of them.
-  const room = policy.depth * sliceRowVectors(policy, []);
-  let rows = policy.threadRows;
-  while (rows > 1 && (policy.threadRows % rows !== 0 || elements(rows) > room)) rows--;
-  if (layout === "reference" && elements(rows) > room) return undefined;
-  return {
-    rows,
-    lines: rows * pairs,
-    pairs,
-    run,
-    width,
-    stride,
-    turn: compact ? padding : 0,
-    elements: elements(rows),
-  };
-}
-
-/** Bytes of workgroup memory that a slice's sums have of their own in a layout. */
-export function sumLinesBytes(policy: SlicePolicy, layout: OutputLayout): number {
-  if (layout === "threads" || layout === "reference") return 0;
-  return 8 * (sumLinesOf(policy, layout)?.elements ?? 0);
-}
-
 /**
  * Bytes of workgroup memory of a product of `slices`, whose tile holds `scalar`. A tile of f16 has no room for the sums of
- * f32 on their way to the output transform, which then have memory of their own, as in layouts of pairs.
+ * f32 on their way to the output transform, which then have memory of their own.
  */
 export function sliceBytes(
   policy: SlicePolicy,
   slices: number,
   across: AcrossSides,
   scalar: Scalar,
-  outputLayout: OutputLayout = "threads",
 ): number {
   const tile = 4 * scalarBytes(scalar) * slices * policy.depth *
     sliceRowVectors(policy, across);
   if (policy.allSlices) return tile;
   const sums = scalar === "f32" ? 0 : 16 * slices * sumLines(policy, scalar) *
     sliceRowVectors(policy, []);
-  return tile + sums + slices * sumLinesBytes(policy, outputLayout);
+  return tile + sums;
 }
 
-/**
- * Why a policy does not fit so many slices, whose sums pass through workgroup memory in a layout, whatever the device has of it;
- * undefined if it does.
- */
+/** Why a policy does not fit so many slices, whatever the device has of workgroup memory; undefined if it does. */
 export function unfitPolicy(
   policy: SlicePolicy,
   slices: number,
   scalar: Scalar,
-  outputLayout: OutputLayout,
 ): string | undefined {
   const name = `policy ${slicePolicyName(policy)}`;
+  const threads = sliceThreads(policy);
   if (policy.allSlices) {
-    const threads = sliceThreads(policy);
-    if (threads < slices) return `${name} has ${threads} threads for ${slices} slices`;
-    return outputLayout === "threads"
-      ? undefined
-      : `${name} passes no sums through workgroup memory, where ${
-        outputLayoutName(outputLayout)
-      } lays them out`;
+    return threads < slices ? `${name} has ${threads} threads for ${slices} slices` : undefined;
   }
-  if (outputLayout === "threads") {
-    return scalar !== "f32" || sliceThreads(policy) <= policy.depth * sliceRowVectors(policy, [])
-      ? undefined
-      : `the tile of ${name} has no room for a vector of each thread's sums`;
-  }
-  if (sumLinesOf(policy, outputLayout) !== undefined) return undefined;
-  const { rows } = sliceGrid(policy);
-  const layout = outputLayoutName(outputLayout);
-  return rows % 2 !== 0
-    ? `${name} has ${
-      rows === 1 ? "1 row" : `${rows} rows`
-    } of threads, ${layout} takes pairs of them`
-    : `the tile of ${name} has no room for a row of each thread's sums in ${layout}`;
+  return scalar !== "f32" || threads <= policy.depth * sliceRowVectors(policy, [])
+    ? undefined
+    : `the tile of ${name} has no room for a vector of each thread's sums`;
 }

@@ -72,11 +72,10 @@ Deno.test("threads that have all slices are as many as a slice's, and pass no su
   assert.equal(sliceBytes(own!, 8, [], "f32"), 8 * 4 * 24 * 16);
   assert.equal(sliceBytes(own!, 8, [], "f16"), 8 * 4 * 24 * 8);
   assert.ok(sliceBytes(shared!, 8, [], "f16") > sliceBytes(own!, 8, [], "f16"));
-  assert.equal(unfitPolicy(own!, 8, "f32", "threads"), undefined);
-  assert.match(unfitPolicy(own!, 8, "f32", "sts64")!, /passes no sums through workgroup memory/);
+  assert.equal(unfitPolicy(own!, 8, "f32"), undefined);
   const few = parseSlicePolicy("8x8x4_4x4a")!;
   assert.equal(
-    unfitPolicy(few, 6, "f32", "threads"),
+    unfitPolicy(few, 6, "f32"),
     "policy 8x8x4_4x4a has 4 threads for 6 slices",
   );
 });

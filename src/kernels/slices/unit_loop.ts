@@ -1,5 +1,4 @@
 import { lines, range } from "../lists.ts";
-import exchange from "../../../shaders/exchange.wgsl" with { type: "text" };
 import {
   END_BYTES,
   mainloopText,
@@ -14,8 +13,8 @@ import {
   type MatrixUnits,
   unitShape,
 } from "../matrix_units.ts";
-import { type ModuleBuilder, render, type SizedKernel, sizedKernel } from "../module.ts";
-import { resultsText, type SliceStore } from "./exchange.ts";
+import { type ModuleBuilder, type SizedKernel, sizedKernel } from "../module.ts";
+import { resultsText, roundsText, type SliceStore } from "./exchange.ts";
 import {
   sliceIterations,
   type SliceLoopShape,
@@ -141,7 +140,7 @@ export function unitSliceBytes(policy: UnitSlicePolicy): number {
 /** What of a sliced product is shared by threads that multiply themselves and by matrix units. */
 export type UnitSliceShape = Omit<
   SliceLoopShape,
-  "across" | "scalar" | "outputLayout" | "rotatedLoop" | "pipelineCut"
+  "across" | "scalar" | "rotatedLoop" | "pipelineCut"
 >;
 
 /** How a loop is written whose text holds so many steps. Those beyond the end add nothing: all that their patches hold lies outside. */
@@ -229,17 +228,13 @@ function unitSliceOutput(
       "      let column = first_column + vector * 4u;",
     ].join("\n"),
   }));
-  return render(exchange, {
+  const sum = (slice: number) => `bitcast<vec4f>(tile[${slice * sums.slice}u + at])`;
+  return roundsText(
     rounds,
-    positions: unit.m * sums.width,
-    threads: unitSliceThreads(policy),
-    results: resultsText(
-      slices,
-      output,
-      store,
-      (slice) => `bitcast<vec4f>(tile[${slice * sums.slice}u + at])`,
-    ),
-  });
+    unit.m * sums.width,
+    unitSliceThreads(policy),
+    resultsText(slices, output, store, sum),
+  );
 }
 
 /**

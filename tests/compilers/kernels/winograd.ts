@@ -71,12 +71,6 @@ export function fusedKernels(): Kernel[] {
     { algorithm: "winograd2d", inputSize: [9, 7], filter: 3, flush: 4 },
     { algorithm: "winograd2d", inputSize: [9, 8], filter: 4, tile: "F(4x2,2x4)" },
     { algorithm: "winograd2d", inputSize: [4, 9, 8], filter: 5, policy: "8x8x2_4x4" },
-    ...(["reference", "sts64", "sts64-compact"] as const).map((outputLayout) => ({
-      algorithm: "winograd1d" as const,
-      inputSize: [9, 13],
-      filter: 3,
-      variant: { outputLayout },
-    })),
   ] as const;
   for (
     const { inputSize, filter, stride, ...more } of shapes.map((shape) => ({
