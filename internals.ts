@@ -21,6 +21,7 @@ export * from "./src/layers/mod.ts";
 export * from "./src/problem/conv_problem.ts";
 export * from "./src/problem/conv_transpose.ts";
 export * from "./src/problem/descriptor.ts";
+export * from "./src/problem/activations.ts";
 export * from "./src/problem/epilogue.ts";
 export * from "./src/problem/from_shapes.ts";
 export * from "./src/problem/gemm_problem.ts";

@@ -50,7 +50,8 @@ export {
 } from "./src/problem/conv_problem.ts";
 export { convTransposeProblem } from "./src/problem/conv_transpose.ts";
 export { parseDescriptor, printDescriptor } from "./src/problem/descriptor.ts";
-export { type Activation, type Epilogue, NO_EPILOGUE } from "./src/problem/epilogue.ts";
+export { type Activation } from "./src/problem/activations.ts";
+export { type Epilogue, NO_EPILOGUE } from "./src/problem/epilogue.ts";
 export { problemFromShapes } from "./src/problem/from_shapes.ts";
 export { type GemmProblem, gemmProblem } from "./src/problem/gemm_problem.ts";
 

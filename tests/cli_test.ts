@@ -138,6 +138,11 @@ Deno.test("wgconv conv convolves files on the GPU: checked, timed, written", asy
   assert.equal(record.verdict, "none");
   assert.equal(record.accuracy, null);
   assert.deepEqual((await readNpy(at("z"))).data, Float32Array.of(0, 4));
+  await writeNpy(at("s"), tensor("f32", [1], Float32Array.of(-3)));
+  const sloped = ["--bias", at("b"), "--activation", "prelu", "--slope", at("s")];
+  const own = await wgconvHere(["conv", ...files, ...sloped, "--output", at("p")]);
+  assert.equal(own.code, 0, own.stderr);
+  assert.deepEqual((await readNpy(at("p"))).data, Float32Array.of(15, 4));
 });
 
 Deno.test("wgconv conv takes gradients in every layout and writes their shapes", async () => {

@@ -173,6 +173,8 @@ const TOGETHER: readonly Mistake[] = [
   ["conv --input x.npy --filter w.npy --filter-size 3", "3", "--filter-size", "bwd-filter"],
   ["conv --input x.npy --filter w.npy --groups 2", "2 groups", "3 input", "do not divide"],
   ["conv --input x.npy --filter w.npy --bias b.npy", "[3]", "bias", "expected [4]"],
+  ["conv --input x.npy --filter w.npy --activation prelu", "prelu", "--slope", "K values"],
+  ["conv --input x.npy --filter w.npy --slope b.npy", "--slope", "--activation prelu", "none"],
   ["conv --input x.npy --filter w.npy --stride 2,2,2", "[2, 2, 2]", "stride", "expected 1 or 2"],
   ["conv --input last.npy --filter w.npy", "input has 8", "filter has 3", "--layout nhwc"],
   ["conv --input x.npy --filter lastw.npy", "filter has 5", "input", "--filter-layout krsc"],

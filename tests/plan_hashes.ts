@@ -15,7 +15,8 @@ import type { KernelVariant } from "../src/kernels/variant.ts";
 import type { MatrixUnits } from "../src/kernels/matrix_units.ts";
 import { FLOAT_DTYPES, type Operation, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
-import { ACTIVATIONS, NO_EPILOGUE } from "../src/problem/epilogue.ts";
+import { ACTIVATIONS } from "../src/problem/activations.ts";
+import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { GEMM_DTYPES, gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
 import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
 

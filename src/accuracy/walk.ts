@@ -1,6 +1,5 @@
 /** Walks over results beside their reference. */
-import { activationError } from "../problem/error_bound.ts";
-import type { Activation } from "../problem/epilogue.ts";
+import { type Activation, activationError } from "../problem/activations.ts";
 import type { ReferenceResult } from "../reference/reference.ts";
 import { unravelIndex } from "../tensor/tensor.ts";
 import type { Floors } from "./yardstick.ts";

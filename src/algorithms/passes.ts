@@ -165,7 +165,13 @@ export function convEpilogue(
   const types = elementsOf(choice);
   return (module, _width, rowIndex) => [
     ...(bias ? [biasStep(module, side, WHOLE, rowIndex, biasOf(types))] : []),
-    ...(activation === "none" ? [] : [activationStep(activation, sumOf(types))]),
+    ...(activation === "none" ? [] : [
+      activationStep(module, activation, sumOf(types), {
+        side,
+        index: rowIndex,
+        element: biasOf(types),
+      }),
+    ]),
     ...(scale === undefined ? [] : [
       quantizeStep(
         module,

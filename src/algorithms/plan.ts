@@ -1,5 +1,6 @@
 import { type Kernel, WORKGROUP_BYTES } from "../kernels/kernel.ts";
 import type { KernelVariant } from "../kernels/variant.ts";
+import type { ChannelOperand } from "../problem/epilogue.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 
 /** The name of an algorithm in the registry; `auto` lets the planner choose one. */
@@ -35,8 +36,7 @@ export type BufferRole =
   | "input"
   | "filter"
   | "output"
-  | "bias"
-  | "scale"
+  | ChannelOperand
   | "filterZeroPoint"
   | "a"
   | "b"

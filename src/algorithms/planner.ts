@@ -7,7 +7,8 @@ import {
   convProblem,
   OPERATIONS,
 } from "../problem/conv_problem.ts";
-import { ACTIVATIONS, fullEpilogue } from "../problem/epilogue.ts";
+import { ACTIVATIONS } from "../problem/activations.ts";
+import { fullEpilogue } from "../problem/epilogue.ts";
 import { ERROR_CEILING } from "../problem/error_bound.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 import { halfError, typicalError } from "../winograd/amplification.ts";

@@ -216,7 +216,7 @@ export function problemBuffers(request: PlanRequest, mode?: SizeMode): ProblemBu
   const elements = elementsOf(request);
   const ends = Object.fromEntries(
     channelOperands(epilogue).map((role) => {
-      const element = role === "bias" ? biasOf(elements) : "f32";
+      const element = role === "scale" ? "f32" : biasOf(elements);
       return [role, buffers.add(role, role, problem.outChannels, element)];
     }),
   );

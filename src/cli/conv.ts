@@ -12,7 +12,14 @@ import { cpuExecutor } from "../run/executor.ts";
 import { defaultFill } from "../run/operands.ts";
 import { timeline } from "../run/timeline.ts";
 import { compute } from "./compute.ts";
-import { formData, formShape, inputFiles, openConv, operandFlags } from "./conv_files.ts";
+import {
+  channelFiles,
+  formData,
+  formShape,
+  inputFiles,
+  openConv,
+  operandFlags,
+} from "./conv_files.ts";
 import { convFiles, filesOfPattern } from "./conv_many.ts";
 import { type ConvOptions, convOptions } from "./conv_options.ts";
 import { computeConv } from "./conv_stream.ts";
@@ -48,9 +55,10 @@ export function convCommand() {
       refuseLossScale("Cannot convolve", options.lossScale, [options.op]);
       refuseTuning("Cannot convolve", options);
       if (options.manifest !== undefined) {
-        const { input, filter, gradOutput, bias, problem, output } = options;
+        const { input, filter, gradOutput, problem, output } = options;
         refuseOptions("Cannot convolve: --manifest names the files", {
-          ...{ input, filter, "grad-output": gradOutput, bias, problem, output },
+          ...{ input, filter, "grad-output": gradOutput, problem, output },
+          ...Object.fromEntries(channelFiles(options)),
         });
         const said = givenOptions(command, SAID_BY_LAYERS);
         refuseOptions("Cannot convolve: --manifest says what the layers are", said);

@@ -10,7 +10,8 @@ import {
   type Operation,
 } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
-import type { Epilogue } from "../problem/epilogue.ts";
+import { ACTIVATION_OPERANDS, activationOperand } from "../problem/activations.ts";
+import { CHANNEL_OPERANDS, type ChannelOperand, type Epilogue } from "../problem/epilogue.ts";
 import type { IntegerOperands } from "../problem/conv_elements.ts";
 import type { Layouts } from "../run/conv_subject.ts";
 import type { HostData, SubjectTensor } from "../run/subject.ts";
@@ -62,7 +63,7 @@ export interface OpenedConv extends Layouts, Disposable {
 /** The options that say what is read, and what as. */
 type ConvFileOptions = OperandOptions & { readonly dtype: ConvDType };
 
-type FileRole = ConvTensor | "bias" | "scale" | "filterZeroPoint";
+type FileRole = ConvTensor | ChannelOperand | "filterZeroPoint";
 
 const OPTION: { readonly [which in ConvTensor]: "input" | "filter" | "gradOutput" } = {
   input: "input",
@@ -95,7 +96,8 @@ export async function openConv(
     sources.push(source);
     return source;
   };
-  const bias = options.bias === undefined ? undefined : await open(options.bias);
+  const channels: { [role in ChannelFile]?: TensorSource } = {};
+  for (const [role, path] of channelFiles(options)) channels[role] = await open(path);
   const files: { [which in FileRole]?: TensorSource } = {};
   if (options.problem === undefined) {
     for (const which of operandTensors(op)) files[which] = await open(options[OPTION[which]]!);
@@ -117,7 +119,9 @@ export async function openConv(
   if (files.filter && fileLayout !== filterLayout) {
     files.filter = permutedSource(files.filter, convertedAxes(fileLayout, filterLayout, rank));
   }
-  if (bias) files.bias = channelValues("bias", bias, problem, layout);
+  for (const [role, file] of Object.entries(channels)) {
+    files[role as ChannelFile] = channelValues(role, file, problem, layout);
+  }
   const one = async (name: NumberOption) => {
     const said = options[name];
     return typeof said === "string" ? await onlyValue(name, await open(said)) : said;
@@ -135,7 +139,7 @@ export async function openConv(
   const scale = await each("scale", "scale");
   const zeroPoint = await one("outputZeroPoint");
   const epilogue = {
-    bias: bias !== undefined,
+    bias: channels.bias !== undefined,
     activation: options.activation,
     ...defined({ scale, zeroPoint }),
   };
@@ -207,10 +211,25 @@ export function numberFiles(options: OperandOptions): string[] {
   return NUMBER_OPTIONS.map((name) => options[name]).filter((one) => typeof one === "string");
 }
 
+/** Operands of one value an output channel that have an option of their own. */
+type ChannelFile = Exclude<ChannelOperand, "scale">;
+const CHANNEL_FILES = CHANNEL_OPERANDS.filter((role) => role !== "scale");
+
+/** Those that the options name, and their files. */
+export function channelFiles(
+  options: { readonly [role in ChannelFile]?: string | undefined },
+): (readonly [ChannelFile, string])[] {
+  return CHANNEL_FILES.flatMap((role) => {
+    const path = options[role];
+    return path === undefined ? [] : [[role, path] as const];
+  });
+}
+
 /** The paths of the files that the options name. */
 export function inputFiles(options: OperandOptions) {
-  const { input, filter, gradOutput, bias } = options;
-  return [input, filter, gradOutput, bias, ...numberFiles(options)];
+  const { input, filter, gradOutput } = options;
+  const channels = channelFiles(options).map(([, path]) => path);
+  return [input, filter, gradOutput, ...channels, ...numberFiles(options)];
 }
 
 /** The options that name the files of an operation's operands, and of its result. */
@@ -220,7 +239,20 @@ export function operandFlags(op: Operation): string[] {
 
 /** Refuses options that are missing or that nothing would read. */
 function checkOptions(options: OperandOptions): void {
-  const { op } = options;
+  const { op, activation } = options;
+  const read = activationOperand(activation);
+  for (const [role] of channelFiles(options)) {
+    if (role === "bias" || role === read) continue;
+    const readers = ACTIVATION_OPERANDS.get(role)!.join(" or ");
+    throw new InputTypeError(
+      `Cannot convolve: --${role} is of --activation ${readers}, the activation is ${activation}`,
+    );
+  }
+  if (read !== undefined && options.problem === undefined && options[read] === undefined) {
+    throw new InputTypeError(
+      `Cannot convolve: --activation ${activation} takes --${read}, a file of K values`,
+    );
+  }
   const needed: string[] = operandTensors(op).map((which) => OPTION[which]);
   const given = Object.values(OPTION).filter((name) => options[name] !== undefined);
   if (options.problem !== undefined) {
@@ -265,7 +297,7 @@ function checkOptions(options: OperandOptions): void {
       "Cannot convolve: --fill goes with --problem, files have their own data",
     );
   }
-  const stdin = [...given, "bias" as const, ...NUMBER_OPTIONS].filter((name) =>
+  const stdin = [...given, ...CHANNEL_FILES, ...NUMBER_OPTIONS].filter((name) =>
     options[name] === "-"
   );
   if (stdin.length > 1) {

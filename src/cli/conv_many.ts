@@ -11,6 +11,7 @@ import { convSubject } from "../run/conv_subject.ts";
 import type { Executor } from "../run/executor.ts";
 import { tensor } from "../tensor/tensor.ts";
 import {
+  channelFiles,
   formData,
   formShape,
   inputFiles,
@@ -150,7 +151,8 @@ export async function convFiles(
   { option, pairs, manifest }: ManyFiles,
   options: ConvOptions,
 ): Promise<void> {
-  const { filter, bias, output: folder } = options;
+  const { filter, output: folder } = options;
+  const channels = channelFiles(options).map(([, path]) => path);
   await proveOutputs([
     { option: "--output", path: folder, kind: "folder" },
     ...pairs.map(({ output }) => ({ option: "--output", path: output, kind: "member" } as const)),
@@ -163,7 +165,7 @@ export async function convFiles(
     force: options.force,
     resume: options.resume,
   });
-  for (const path of [filter, bias, ...numberFiles(options)]) {
+  for (const path of [filter, ...channels, ...numberFiles(options)]) {
     if (path === "-") throw new InputTypeError("Cannot convolve many files with one from stdin");
     if (path !== undefined) (await openNpy(path, { as: options.as })).close();
   }

@@ -23,9 +23,15 @@ import {
 import type { FuzzOptions } from "./fuzz_options.ts";
 import type { GpuChoice } from "./shared_options.ts";
 import { readOwnKernel } from "./own_kernel.ts";
+import { CHANNEL_OPERANDS } from "../problem/epilogue.ts";
 
 /** Words that stand for something. */
-const PLACES = /\{(input|filter|grad_output|bias|output|a|b|c|residual|problem|op|json)\}/g;
+const PLACES = new RegExp(
+  `\\{(${
+    CHANNEL_OPERANDS.join("|")
+  }|input|filter|grad_output|output|a|b|c|residual|problem|op|json)\\}`,
+  "g",
+);
 
 /** A program as it is started, or a kernel that runs as one. */
 interface Program extends Disposable {

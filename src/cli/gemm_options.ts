@@ -4,7 +4,7 @@ import { BALANCES, MATHS } from "../algorithms/request.ts";
 import { InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { PRODUCT_POLICY_NAMES, variantNames } from "../algorithms/choices.ts";
-import { ACTIVATIONS } from "../problem/epilogue.ts";
+import { PLAIN_ACTIVATIONS } from "../problem/activations.ts";
 import { GEMM_DTYPES, TRANSPOSES } from "../problem/gemm_problem.ts";
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import { defaultFill } from "../run/operands.ts";
@@ -105,7 +105,12 @@ export function matrixCommand(name: string) {
       "row (m values, one per row) or column (n values); default column",
       oneOf(["row", "column"] as const),
     )
-    .option("--activation <name>", ACTIVATIONS.join(", "), oneOf(ACTIVATIONS), "none" as const)
+    .option(
+      "--activation <name>",
+      PLAIN_ACTIVATIONS.join(", "),
+      oneOf(PLAIN_ACTIVATIONS),
+      "none" as const,
+    )
     .option("--residual [file]", "m x n values, added after the activation")
     .optionsGroup(GROUPS.data)
     .option("--fill <kind>", FILL_HELP, oneOf(FILL_KINDS))

@@ -21,7 +21,7 @@ import {
 import { printDescriptor } from "../problem/descriptor.ts";
 import { dtypeText } from "../report/case_key.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
-import { openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
+import { channelFiles, openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
 import { ADAPTER_HELP, BACKEND_HELP, type GpuChoice, GROUPS } from "./shared_options.ts";
 import { readLimitsFile } from "./limits_file.ts";
 import {
@@ -150,13 +150,13 @@ export function planCommand() {
 
 /** Prints what would run of every layer of the models. */
 async function planModel(options: PlanModelOptions, command: CommandUnknownOpts): Promise<void> {
-  const { problem, input, filter, gradOutput, bias, all, wgsl, model = [], ...rest } = options;
+  const { problem, input, filter, gradOutput, all, wgsl, model = [], ...rest } = options;
   refuseOptions("Cannot plan: --model says the problems", {
     problem,
     input,
     filter,
     gradOutput,
-    bias,
+    ...Object.fromEntries(channelFiles(options)),
     all,
     wgsl,
   });

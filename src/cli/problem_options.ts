@@ -10,7 +10,11 @@ import { readDeviceModel } from "../bench/calibrate/model_file.ts";
 import { defined } from "../defined.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
-import { ACTIVATIONS } from "../problem/epilogue.ts";
+import {
+  ACTIVATION_OPERANDS,
+  type ActivationOperand,
+  ACTIVATIONS,
+} from "../problem/activations.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { FILE_FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { AS_DTYPES, AS_HELP, GROUPS } from "./shared_options.ts";
@@ -129,7 +133,7 @@ export function algorithmChoices(): string[] {
 
 /** A command with the options that say which problem is meant, and of which tensors. */
 export function operandCommand(name: string) {
-  return new Command(name)
+  const command = new Command(name)
     .allowExcessArguments()
     .optionsGroup(GROUPS.common)
     .option("--input <file>", "input X (fwd, bwd-filter)")
@@ -190,9 +194,17 @@ export function operandCommand(name: string) {
       "of i8 and u8 results: the value of the result that means zero",
       numberOrFile,
     );
+  command.optionsGroup(GROUPS.problem);
+  for (const [operand, readers] of ACTIVATION_OPERANDS) {
+    const help = `of --activation ${readers.join(", ")}: K values, or one for all`;
+    command.option(`--${operand} <file>`, help);
+  }
+  return command;
 }
 
-export type OperandOptions = ReturnType<ReturnType<typeof operandCommand>["opts"]>;
+export type OperandOptions =
+  & ReturnType<ReturnType<typeof operandCommand>["opts"]>
+  & { readonly [role in ActivationOperand]?: string | undefined };
 
 /** The same with those that say how it is to be planned. */
 export function problemCommand(name: string) {

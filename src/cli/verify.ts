@@ -4,7 +4,7 @@ import { isUnproved } from "../report/record.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
 import { defaultFill } from "../run/operands.ts";
-import { inputFiles, openConv, operandFlags } from "./conv_files.ts";
+import { channelFiles, inputFiles, openConv, operandFlags } from "./conv_files.ts";
 import { commandWrites } from "./failure.ts";
 import { fuzz } from "./fuzz.ts";
 import { convCases, fuzzOptions, gemmCases } from "./fuzz_options.ts";
@@ -24,12 +24,23 @@ import {
 } from "./verify_files.ts";
 import { type ClaimOptions, verifyGemmOptions, verifyOptions } from "./verify_options.ts";
 import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
+import { CHANNEL_OPERANDS } from "../problem/epilogue.ts";
 
 const DOING = "Cannot verify";
 /** What says the problem of files, or is one. */
 const CONV_FILES = [
-  ...["input", "filter", "gradOutput", "bias", "output", "stride", "padding", "dilation", "groups"],
-  ...["filterLayout", "inputSize", "filterSize", "fill", "as", "scale", "inputZeroPoint"],
+  ...[
+    "input",
+    "filter",
+    "gradOutput",
+    ...CHANNEL_OPERANDS,
+    "output",
+    "stride",
+    "padding",
+    "dilation",
+    "groups",
+  ],
+  ...["filterLayout", "inputSize", "filterSize", "fill", "as", "inputZeroPoint"],
   ...["filterZeroPoint", "outputZeroPoint"],
 ];
 /** What a manifest says of each layer, or has no place for. */
@@ -114,9 +125,9 @@ async function concludeManifest(
     readonly bias?: string | undefined;
   },
 ): Promise<void> {
-  const { input, filter, bias, output, jsonl, seed, json } = options;
+  const { input, filter, output, jsonl, seed, json } = options;
   refuseOptions(`${DOING}: --manifest names the files`, {
-    ...{ input, filter, bias, output },
+    ...{ input, filter, ...Object.fromEntries(channelFiles(options)), output },
     "grad-output": options.gradOutput,
   });
   const writes = commandWrites();

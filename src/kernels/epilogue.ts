@@ -5,9 +5,10 @@ import {
   type ModuleBuilder,
   type TensorAccess,
   type TensorSplit,
+  WHOLE,
 } from "./module.ts";
 import { BYTE_RANGE, type ByteDType } from "../problem/conv_elements.ts";
-import { type Activation, LEAKY_RELU_SLOPE } from "../problem/epilogue.ts";
+import { type Activation, activationOperand, activationWgsl } from "../problem/activations.ts";
 
 /** Where a value, or a vector of four, lies in the result. Expressions are WGSL over u32. */
 export interface EpiloguePlace {
@@ -101,13 +102,9 @@ export function quantizeStep(
 ): EpilogueStep {
   const each = typeof scale === "number"
     ? undefined
-    : module.tensor("scale", "read", 1, scale.split);
-  const factors = ({ width, side, row }: EpiloguePlace) => {
-    if (typeof scale === "number") return literalOf("f32", scale);
-    const of = (at: string) => each!.load(scale.index(at));
-    if (width === 1 || side !== "rows") return of(row);
-    return `vec4f(${[0, 1, 2, 3].map((i) => of(`(${row} + ${i}u)`)).join(", ")})`;
-  };
+    : sideValues(module, "scale", "rows", scale.split, scale.index);
+  const factors = (place: EpiloguePlace) =>
+    typeof scale === "number" ? literalOf("f32", scale) : each!(place);
   return {
     trait: (typeof scale === "number" ? `scale${scale}` : "scale") +
       (dtype === "i8" ? "" : `_${dtype}`) + (zeroPoint === 0 ? "" : `_zero${zeroPoint}`),
@@ -123,39 +120,74 @@ export function quantizeStep(
   };
 }
 
+/**
+ * Loads a tensor of one value a row or a column, as wide as the values it goes with.
+ *
+ * @param index Turns a row or column into a place of the tensor.
+ */
+function sideValues(
+  module: ModuleBuilder,
+  name: string,
+  side: "rows" | "columns",
+  split: TensorSplit,
+  index: (at: string) => string = (at) => at,
+  element: Scalar = "f32",
+): (place: EpiloguePlace) => string {
+  const tensor = module.tensor(name, "read", 1, split, element);
+  return (place) => {
+    const at = side === "rows" ? place.row : place.column;
+    if (place.width === 1) return tensor.load(index(at));
+    const type = typeName(tensor.value, 4);
+    if (place.side !== side) return `${type}(${tensor.load(index(at))})`;
+    return `${type}(${[0, 1, 2, 3].map((i) => tensor.load(index(`(${at} + ${i}u)`))).join(", ")})`;
+  };
+}
+
 /** value + bias of its row or column, which `index` may turn into a place of the bias tensor. */
 export function biasStep(
   module: ModuleBuilder,
   side: "rows" | "columns",
   split: TensorSplit,
-  index: (at: string) => string = (at) => at,
+  index?: (at: string) => string,
   element: Scalar = "f32",
 ): EpilogueStep {
-  const bias = module.tensor("bias", "read", 1, split, element);
+  const bias = sideValues(module, "bias", side, split, index, element);
   return {
     trait: side === "rows" ? "bias" : "column_bias",
     declarations: "",
-    apply(value, place) {
-      const at = side === "rows" ? place.row : place.column;
-      if (place.width === 1) return `${value} + ${bias.load(index(at))}`;
-      const type = typeName(bias.value, 4);
-      if (place.side !== side) return `${value} + ${type}(${bias.load(index(at))})`;
-      const four = [0, 1, 2, 3].map((i) => bias.load(index(`(${at} + ${i}u)`)));
-      return `${value} + ${type}(${four.join(", ")})`;
-    },
+    apply: (value, place) => `${value} + ${bias(place)}`,
   };
 }
 
-/** activation(value); of i32 ReLU only. */
+/** What an activation reads of a value's row or column. */
+interface ActivationPlaces {
+  readonly side: "rows" | "columns";
+  /** The element type of the tensor. */
+  readonly element: Scalar;
+  index?(at: string): string;
+}
+
+/** activation(value), of a sum's type that it has. */
 export function activationStep(
+  module: ModuleBuilder,
   activation: Exclude<Activation, "none">,
   sum: Scalar = "f32",
+  places?: ActivationPlaces,
 ): EpilogueStep {
+  const operand = activationOperand(activation);
+  const load = operand === undefined
+    ? undefined
+    : sideValues(module, operand, places!.side, WHOLE, places!.index, places!.element);
+  const { text, iterations } = activationFunctions(activation, sum);
   return {
     trait: activation,
-    declarations: activationText(activation, sum),
-    iterations: sum === "f64" ? F64_ITERATIONS[activation] ?? 0 : 0,
-    apply: (value, { width }) => `${width === 4 ? "activate4" : "activate"}(${value})`,
+    declarations: text,
+    iterations,
+    apply: (value, place) => {
+      const four = place.width === 4;
+      const own = load === undefined ? "" : `, ${load(place)}`;
+      return `${four ? "activate4" : "activate"}(${value}${own})`;
+    },
   };
 }
 
@@ -175,59 +207,47 @@ export type EpilogueFactory = (
 export const NO_STEPS: EpilogueFactory = () => [];
 
 /**
- * WGSL functions `activate` of one value and `activate4` of four. Empty for `none`: the caller leaves the
- * call out.
+ * WGSL functions `activate` of one value and `activate4` of four, and of what the activation reads for each; and how many
+ * iterations of loops a value takes.
  *
- * @throws {Error} for an activation of i32 that is not `relu`.
+ * @throws {Error} for sums that the activation is not of.
  */
-export function activationText(activation: Activation, scalar: Scalar = "f32"): string {
-  if (activation === "none") return "";
-  const body = (scalar === "f64" ? F64_BODIES : scalar === "i32" ? I32_BODIES : BODIES)[activation];
+export function activationFunctions(
+  activation: Exclude<Activation, "none">,
+  scalar: Scalar = "f32",
+): { text: string; iterations: number } {
+  const body = activationWgsl(activation, scalar as "f32");
   if (body === undefined) throw new Error(`There is no ${activation} of ${scalar}`);
-  const needs = scalar === "f64"
-    ? F64_FUNCTIONS[activation] ?? ""
-    : activation === "gelu"
-    ? ERF
-    : "";
+  const needs = functionsOf(body);
+  const operand = activationOperand(activation);
   const four = typeName(scalar, 4);
+  const [own, own4] = operand === undefined
+    ? ["", ""]
+    : [`, ${operand}: ${scalar}`, `, ${operand}: ${four}`];
+  const pass = (at = "") => operand === undefined ? "" : `, ${operand}${at}`;
   const one = scalar === "i32"
-    ? `fn activate(x: i32) -> i32 {
+    ? `fn activate(x: i32${own}) -> i32 {
   ${body}
 }`
-    : `fn activated(x: ${scalar}) -> ${scalar} {
+    : `fn activated(x: ${scalar}${own}) -> ${scalar} {
   ${body}
 }
 // NaN stays NaN. Its bits are asked, since compilers may take x != x for false, and max() drops it.
-fn activate(x: ${scalar}) -> ${scalar} {
-  return select(activated(x), x, (bitcast<u32>(${
+fn activate(x: ${scalar}${own}) -> ${scalar} {
+  return select(activated(x${pass()}), x, (bitcast<u32>(${
       scalar === "f64" ? "f32(x)" : "x"
     }) & 0x7fffffffu) > 0x7f800000u);
 }`;
-  return `${needs}
+  const each = ["x", "y", "z", "w"].map((i) => `activate(x.${i}${pass(`.${i}`)})`).join(", ");
+  return {
+    text: `${needs.map(({ text }) => text).join("")}
 ${one}
-fn activate4(x: ${four}) -> ${four} {
-  return ${four}(activate(x.x), activate(x.y), activate(x.z), activate(x.w));
-}`;
+fn activate4(x: ${four}${own4}) -> ${four} {
+  return ${four}(${each});
+}`,
+    iterations: needs.reduce((sum, { iterations }) => sum + iterations, 0),
+  };
 }
-
-const I32_BODIES: { readonly [A in Activation]?: string } = { "relu": "return max(x, 0i);" };
-
-// exp of a non-positive number only: neither sigmoid nor tanh overflows. SiLU and GELU are zero, and not -inf·0, from where their
-// factor is zero.
-const BODIES: { readonly [A in Activation]?: string } = {
-  "relu": "return max(x, 0.0);",
-  "leaky-relu": `return select(x, x * ${LEAKY_RELU_SLOPE}, x < 0.0);`,
-  "sigmoid": "let e = exp(-abs(x)); return select(e, 1.0, x >= 0.0) / (1.0 + e);",
-  // Near zero 1 - e cancels; the odd series up to x^7 is exact to f32 there.
-  "tanh": `if (abs(x) < 0.25) {
-    let s = x * x;
-    return x * (1.0 + s * (-0.33333334 + s * (0.13333334 + s * (-0.053968254 + s * 0.021869488))));
-  }
-  let e = exp(-2.0 * abs(x));
-  return sign(x) * (1.0 - e) / (1.0 + e);`,
-  "silu": "let e = exp(-abs(x)); return max(x, -128.0) * select(e, 1.0, x >= 0.0) / (1.0 + e);",
-  "gelu": "return 0.5 * max(x, -16.0) * erfc_f32(-0.70710678 * x);",
-};
 
 // erfc by Abramowitz and Stegun 7.1.26 would err by 1e-7 absolute, which is relative 1e-2 in gelu's left
 // tail; this continued Chebyshev fit (Numerical Recipes, erfcc) has a relative error of 1.2e-7 everywhere.
@@ -240,21 +260,6 @@ fn erfc_f32(x: f32) -> f32 {
   let value = u * exp(-z * z + p);
   return select(value, 2.0 - value, x < 0.0);
 }`;
-
-/**
- * Bodies of `fn activate(x: f64) -> f64`. WGSL's exp is of f32 at most, so `exp_f64` stands for it. tanh and
- * GELU are exact to the roundoff of 1 and of x: what cancels in a left tail is lost. SiLU and GELU are zero, and not -inf·0, from where
- * their factor is zero.
- */
-const F64_BODIES: { readonly [A in Activation]?: string } = {
-  "relu": "return select(x, 0.0lf, x < 0.0lf);",
-  "leaky-relu": `return select(x, x * ${LEAKY_RELU_SLOPE}lf, x < 0.0lf);`,
-  "sigmoid": "let e = exp_f64(-abs(x)); return select(e, 1.0lf, x >= 0.0lf) / (1.0lf + e);",
-  "tanh": "let e = exp_f64(-2.0lf * abs(x)); return sign(x) * (1.0lf - e) / (1.0lf + e);",
-  "silu":
-    "let e = exp_f64(-abs(x)); return max(x, -750.0lf) * select(e, 1.0lf, x >= 0.0lf) / (1.0lf + e);",
-  "gelu": "return 0.5lf * max(x, -16.0lf) * (1.0lf + erf_f64(0.7071067811865476lf * x));",
-};
 
 // The remainder is at most ln(2)/2, where the series up to x^13 is exact to f64; ln(2) is taken off in two
 // parts. 2^n goes in steps that f32 can make.
@@ -286,21 +291,17 @@ fn erf_f64(x: f64) -> f64 {
   return sign(x) * 1.1283791670955126lf * exp_f64(-z * z) * sum;
 }`;
 
-/** Functions that the bodies call. */
-const F64_FUNCTIONS: { readonly [A in Activation]?: string } = {
-  "sigmoid": EXP,
-  "tanh": EXP,
-  "silu": EXP,
-  "gelu": `${EXP}${ERF_F64}`,
-};
+/** Functions that activations call, each behind those that it calls, and the iterations of their loops: powers of two from -1022 on. */
+const FUNCTIONS = [
+  { name: "erfc_f32", text: ERF, iterations: 0 },
+  { name: "exp_f64", text: EXP, iterations: loopIterations(8) },
+  { name: "erf_f64", text: ERF_F64, iterations: loopIterations(ERF_TERMS - 1) },
+];
 
-// Powers of two from -1022 on, in steps of 120.
-const EXP_ITERATIONS = loopIterations(8);
-
-/** Iterations of loops that a value takes. */
-const F64_ITERATIONS: { readonly [A in Activation]?: number } = {
-  "sigmoid": EXP_ITERATIONS,
-  "tanh": EXP_ITERATIONS,
-  "silu": EXP_ITERATIONS,
-  "gelu": EXP_ITERATIONS + loopIterations(ERF_TERMS - 1),
-};
+/** Those that a body calls. */
+function functionsOf(body: string): typeof FUNCTIONS {
+  const has = (name: string, text: string) => text.includes(`${name}(`);
+  return FUNCTIONS.filter(({ name }) =>
+    has(name, body) || FUNCTIONS.some((one) => has(one.name, body) && has(name, one.text))
+  );
+}

@@ -10,7 +10,7 @@ import {
   convProblem,
   resultDtypes,
 } from "../problem/conv_problem.ts";
-import { type Epilogue, fullEpilogue } from "../problem/epilogue.ts";
+import { type ChannelTensors, type Epilogue, fullEpilogue } from "../problem/epilogue.ts";
 import { type ConvAsked, convSubject } from "../run/conv_subject.ts";
 import type { Planning, Subject, SubjectTensor } from "../run/subject.ts";
 import { filterLayoutFor } from "../tensor/layout.ts";
@@ -30,18 +30,17 @@ export type ConvPlanOptions =
 /** How a convolution is prepared. */
 export interface PrepareConvolutionOptions extends ConvPlanOptions, LayerOptions, TuneOptions {}
 
-/** The tensors of a convolution or a gradient. */
-export interface ConvolutionTensors {
+/**
+ * The tensors of a convolution or a gradient. What the epilogue reads are K values each: `bias` where it is set, the `slope` of
+ * `prelu`, the factors of int8 results where `epilogue.scale` is `channel`.
+ */
+export interface ConvolutionTensors extends ChannelTensors<TensorSpec> {
   /** X of [N, C, H, W], or its gradient: the result of bwd-data. */
   readonly input: TensorSpec;
   /** W of [K, C/g, R, S], or its gradient: the result of bwd-filter. */
   readonly filter: TensorSpec;
   /** Y of [N, K, P, Q], the result forward, or its gradient. */
   readonly output: TensorSpec;
-  /** K values, where `epilogue.bias` is set. */
-  readonly bias?: TensorSpec;
-  /** K factors of int8 results, where `epilogue.scale` is `channel`. */
-  readonly scale?: TensorSpec;
   /** K zero points in i32, where `integers.filterZeroPoint` is `channel`. */
   readonly filterZeroPoint?: TensorSpec;
 }

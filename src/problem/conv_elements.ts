@@ -1,3 +1,4 @@
+import { ACTIVATIONS, activationWgsl } from "./activations.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import {
   type ConvDType,
@@ -100,9 +101,10 @@ export function convElementsFault(
         : `wgconv tensor convert X OUT --from-layout ${layout} --to-layout nhwc converts the input, ` +
           "then --layout nhwc and the filter's own --filter-layout");
   }
-  return activation === "none" || activation === "relu"
+  const whole = ACTIVATIONS.filter((kind) => kind !== "none" && activationWgsl(kind, "i32"));
+  return activation === "none" || whole.includes(activation)
     ? undefined
-    : `${activation} leads out of the integers, i8 convolutions take relu`;
+    : `${activation} leads out of the integers, i8 convolutions take ${whole.join(", ")}`;
 }
 
 function integersFault(dtype: ConvDType, integers: IntegerOperands): string | undefined {

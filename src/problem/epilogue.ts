@@ -1,8 +1,16 @@
+import {
+  type Activation,
+  ACTIVATION_OPERANDS,
+  type ActivationOperand,
+  activationOperand,
+  ACTIVATIONS,
+} from "./activations.ts";
 import { InputTypeError } from "../errors.ts";
 import { expectObject, expectWord, said } from "../expect.ts";
 
 /**
- * What follows the sum of products: out = activation(sum + bias[channel]). Forward only. Of int8 that is summed in i32, and
+ * What follows the sum of products: out = activation(sum + bias[channel]), where an activation may read a tensor of one value an
+ * output channel (`slope` of `prelu`). Forward only. Of int8 that is summed in i32, and
  * where results are int8 or uint8, too, out = saturate(round(f32(activation(sum + bias[channel])) * scale) + zeroPoint).
  */
 export interface Epilogue {
@@ -17,36 +25,25 @@ export interface Epilogue {
 }
 
 /** A tensor of one value an output channel that an epilogue reads. */
-export type ChannelOperand = "bias" | "scale";
+export type ChannelOperand = "bias" | ActivationOperand | "scale";
 
-/** Those that it reads, in the order of a plan's buffers. */
-export function channelOperands({ bias, scale }: Epilogue): ChannelOperand[] {
-  return [...(bias ? ["bias"] as const : []), ...(scale === "channel" ? ["scale"] as const : [])];
-}
+/** One of each that is there. */
+export type ChannelTensors<T> = { readonly [role in ChannelOperand]?: T };
 
-/** A function of each output, as PyTorch has it: gelu is the exact one, x·Φ(x), silu is x·sigmoid(x). */
-export type Activation =
-  | "none"
-  | "relu"
-  | "leaky-relu"
-  | "sigmoid"
-  | "tanh"
-  | "gelu"
-  | "silu";
-
-/** All of them, in the order of help texts. */
-export const ACTIVATIONS: readonly Activation[] = [
-  "none",
-  "relu",
-  "leaky-relu",
-  "sigmoid",
-  "tanh",
-  "gelu",
-  "silu",
+/** All of them. */
+export const CHANNEL_OPERANDS: readonly ChannelOperand[] = [
+  ...["bias", ...ACTIVATION_OPERANDS.keys(), "scale"] as const,
 ];
 
-/** Slope of leaky ReLU below zero: PyTorch's default. */
-export const LEAKY_RELU_SLOPE = 0.01;
+/** Those that an epilogue reads, in the order of a plan's buffers. */
+export function channelOperands({ bias, activation, scale }: Epilogue): ChannelOperand[] {
+  const operand = activationOperand(activation);
+  return [
+    ...(bias ? ["bias"] as const : []),
+    ...(operand === undefined ? [] : [operand]),
+    ...(scale === "channel" ? ["scale"] as const : []),
+  ];
+}
 
 /**
  * The sums as they are.

@@ -1,4 +1,4 @@
-import type { Activation } from "./epilogue.ts";
+import { type Activation, activationRoundings } from "./activations.ts";
 
 /** What the size of rounding errors depends on. */
 interface ErrorSource {
@@ -25,35 +25,6 @@ export const ERROR_CEILING = {
   ...{ bf16: 0.16, f16: 2e-2, f32: 1e-3, f64: 1e-3 },
   ...{ i32: 0, i8: 0, u8: 0 },
 } as const;
-
-/** Roundings that WGSL allows an exponential and a division, in units of the argument. */
-const ACTIVATION_RATIO = 16;
-/** Arguments below which a sigmoid is 0 for all that f64 can tell beside 1. */
-const SATURATED = 8;
-
-/**
- * What an activation may be off by of its own, in units of u: exponentials are approximated. A sigmoid and tanh are made of
- * numbers near 1; gelu and silu are such a number times their argument, which matters until it saturates.
- *
- * @param magnitude Σ|a||b| and what is added to it: of the argument.
- */
-export function activationError(
-  activation: Activation,
-  value: number,
-  magnitude: number,
-): number {
-  const roundings = activationRoundings(activation);
-  if (roundings === 0) return 0;
-  return roundings *
-    (activation === "sigmoid" || activation === "tanh"
-      ? 1
-      : Math.min(SATURATED, magnitude) + Math.abs(value));
-}
-
-/** What an activation adds to a limit, in units of u. */
-export function activationRoundings(activation: Activation): number {
-  return ["none", "relu", "leaky-relu"].includes(activation) ? 0 : ACTIVATION_RATIO;
-}
 
 /**
  * Limit of |y − ref| / (u · Σ|a||b|) that a correct kernel's outputs stay below, whatever the data: what

@@ -1,7 +1,7 @@
 import { InputRangeError } from "../errors.ts";
 import { expectObject, expectWord } from "../expect.ts";
 import type { DType } from "../tensor/dtype.ts";
-import { type Activation, ACTIVATIONS } from "./epilogue.ts";
+import { type Activation, PLAIN_ACTIVATIONS } from "./activations.ts";
 
 /** Which operands are stored transposed: A's letter, then B's. */
 export type Transpose = "nn" | "nt" | "tn" | "tt";
@@ -87,7 +87,7 @@ export function gemmProblem(
   };
   expectWord(doing, "transpose", problem.transpose, TRANSPOSES);
   expectWord(doing, "bias", problem.bias, BIAS_SIDES);
-  expectWord(doing, "activation", problem.activation, ACTIVATIONS);
+  expectWord(doing, "activation", problem.activation, PLAIN_ACTIVATIONS);
   for (const name of ["m", "n", "k", "batch"] as const) {
     const size = problem[name];
     if (!Number.isSafeInteger(size) || size < 0) {

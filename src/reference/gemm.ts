@@ -9,7 +9,7 @@ import {
   summedDepth,
 } from "../problem/gemm_problem.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import { activate } from "./activate.ts";
+import { activate } from "../problem/activations.ts";
 import { addTo, type DoubleDouble, productError, sumError, times } from "./double_double.ts";
 import type { HostArray } from "./geometry.ts";
 import {

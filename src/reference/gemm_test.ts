@@ -8,9 +8,9 @@ import {
   type GemmTensor,
   TRANSPOSES,
 } from "../problem/gemm_problem.ts";
-import { ACTIVATIONS } from "../problem/epilogue.ts";
+import { PLAIN_ACTIVATIONS } from "../problem/activations.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import { activate } from "./activate.ts";
+import { activate } from "../problem/activations.ts";
 import { type GemmInputs, referenceGemm } from "./gemm.ts";
 import { projectGemm } from "./gemm_projection.ts";
 import { randomStream } from "./sample.ts";
@@ -66,7 +66,7 @@ const problems = fc.record({
   alpha: fc.constantFrom(1, -0.5, 0),
   beta: fc.constantFrom(0, 1, -2),
   bias: fc.constantFrom("none" as const, "row" as const, "column" as const),
-  activation: fc.constantFrom(...ACTIVATIONS),
+  activation: fc.constantFrom(...PLAIN_ACTIVATIONS),
   residual: fc.boolean(),
 }).map(gemmProblem);
 
@@ -241,7 +241,7 @@ Deno.test("referenceGemm() of f64 has infinities where doubles do, and nothing l
 
 Deno.test("what an activation makes of infinities must be exact but for what it rounds by itself", async () => {
   const infinities = Float64Array.of(Infinity, -Infinity);
-  for (const activation of ACTIVATIONS) {
+  for (const activation of PLAIN_ACTIVATIONS) {
     for (const compensated of [false, true]) {
       const problem = gemmProblem({ m: 2, n: 1, k: 1, bias: "row", activation });
       const operands = { a: Float64Array.of(1, 2), b: Float64Array.of(3), bias: infinities };

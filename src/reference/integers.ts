@@ -8,6 +8,7 @@ import type { IntegerProjection } from "./gemm_projection.ts";
 import { referenceConv, type ReferenceInputs, type ReferenceOptions } from "./reference.ts";
 import type { ProjectionInputs } from "./projection.ts";
 import { randomStream } from "./sample.ts";
+import { activate, operandOf } from "../problem/activations.ts";
 
 const MOST = 2 ** 31 - 1;
 
@@ -79,6 +80,8 @@ export async function referenceIntegers(
     ...(linear === undefined ? {} : { epilogue: linear }),
   });
   const { values, indices, shape } = result;
+  const { activation = "none" } = epilogue ?? {};
+  const operandAt = operandOf(activation, inputs);
   const area = elementCount(shape.slice(2));
   for (let i = 0; i < values.length; i++) {
     const sum = values[i]!;
@@ -91,8 +94,8 @@ export async function referenceIntegers(
           "that i8 convolutions sum in",
       );
     }
-    const active = epilogue?.activation === "relu" ? Math.max(0, sum) : sum;
     const channel = Math.floor(index / area) % shape[1]!;
+    const active = activate(activation, sum, operandAt(channel));
     values[i] = finish === undefined ? active : finish(active, channel);
   }
   return result;

@@ -1,6 +1,18 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { expectObject } from "../expect.ts";
-import { type Activation, type Epilogue, fullEpilogue } from "../problem/epilogue.ts";
+import {
+  activate,
+  type Activation,
+  activationGain,
+  activationScale,
+  operandOf,
+} from "../problem/activations.ts";
+import {
+  channelOperands,
+  type ChannelTensors,
+  type Epilogue,
+  fullEpilogue,
+} from "../problem/epilogue.ts";
 import {
   type ConvProblem,
   convProblem,
@@ -10,7 +22,6 @@ import {
 } from "../problem/conv_problem.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import { activate } from "./activate.ts";
 import { gemmPlans } from "./gemm_plan.ts";
 import {
   canonicalStrides,
@@ -24,19 +35,21 @@ import { paddedTerms } from "./padded_terms.ts";
 import { mostWorkers, runAssignment, workerCount } from "./pool.ts";
 import type { Assignment } from "./worker_source.ts";
 
-export { activate, erf } from "./activate.ts";
+export { activate } from "../problem/activations.ts";
+export { erf } from "../problem/erf.ts";
 export type { HostOperand } from "./geometry.ts";
 
-/** What `operandTensors(op)` names; `output` is its gradient for the backward operations. */
-export interface ReferenceInputs {
+/**
+ * What `operandTensors(op)` names; `output` is its gradient for the backward operations. What the epilogue reads are one value an
+ * output channel.
+ */
+export interface ReferenceInputs extends ChannelTensors<HostArray | Int32Array> {
   /** X */
   readonly input?: HostOperand;
   /** W */
   readonly filter?: HostOperand;
   /** ∇Y */
   readonly output?: HostOperand;
-  /** One value per output channel, where the epilogue has a bias. */
-  readonly bias?: HostArray | Int32Array;
 }
 
 /** Which results are computed, and by how many. */
@@ -106,7 +119,7 @@ export async function referenceConv(
   const [first, second] = operandTensors(problem.op).map((which) =>
     checkedOperand(problem, which, inputs[which])
   );
-  checkEpilogue(problem, epilogue, inputs.bias);
+  checkEpilogue(problem, epilogue, inputs);
   const memory = canonicalStrides(problem);
   const strides = { ...memory };
   for (const which of operandTensors(problem.op)) {
@@ -155,7 +168,7 @@ export async function referenceConv(
       magnitudes[i] = plain.magnitudes[at]!;
     });
   }
-  applyEpilogue(epilogue, inputs.bias, shape, work.indices, values, magnitudes);
+  applyEpilogue(epilogue, inputs, shape, work.indices, values, magnitudes);
   return {
     ...(work.indices === undefined ? {} : { indices: work.indices }),
     values,
@@ -181,16 +194,18 @@ function samplePays(
 function checkEpilogue(
   problem: ConvProblem,
   epilogue: Epilogue,
-  bias: ReferenceInputs["bias"],
+  inputs: ReferenceInputs,
 ): void {
   if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
     throw new InputTypeError(
       `Cannot compute the ${problem.op} reference: only fwd has an epilogue`,
     );
   }
-  if (epilogue.bias && bias?.length !== problem.outChannels) {
+  for (const role of channelOperands(epilogue)) {
+    const count = inputs[role]?.length ?? 0;
+    if (role === "scale" || count === problem.outChannels) continue;
     throw new InputTypeError(
-      `Cannot compute the ${problem.op} reference: bias has ${bias?.length ?? 0} values, ` +
+      `Cannot compute the ${problem.op} reference: ${role} has ${count} values, ` +
         `the output has ${problem.outChannels} channels`,
     );
   }
@@ -199,22 +214,26 @@ function checkEpilogue(
 /** Replaces each sum by activation(sum + bias), and adds to the magnitudes what that rounds. */
 function applyEpilogue(
   epilogue: Epilogue,
-  bias: ReferenceInputs["bias"],
+  inputs: ReferenceInputs,
   shape: readonly number[],
   indices: Float64Array | undefined,
   values: Float64Array,
   magnitudes: Float64Array,
 ): void {
   if (!epilogue.bias && epilogue.activation === "none") return;
+  const { bias } = inputs;
+  const operandAt = operandOf(epilogue.activation, inputs);
   const area = elementCount(shape.slice(2));
   for (let i = 0; i < values.length; i++) {
     const channel = Math.floor((indices?.[i] ?? i) / area) % shape[1]!;
     const shift = epilogue.bias ? bias![channel]! : 0;
     const argument = values[i]! + shift;
-    const value = activate(epilogue.activation, argument);
+    const operand = operandAt(channel);
+    const value = activate(epilogue.activation, argument, operand);
     const magnitude = magnitudes[i]! + Math.abs(shift);
+    const sum = { argument, operand, value, magnitude };
     values[i] = value;
-    magnitudes[i] = activatedMagnitude(epilogue.activation, { argument, value, magnitude });
+    magnitudes[i] = activatedMagnitude(epilogue.activation, sum);
   }
 }
 
@@ -224,9 +243,9 @@ function applyEpilogue(
  */
 export function activatedMagnitude(
   kind: Activation,
-  { argument, value, magnitude, skip = 0 }: ActivatedSum,
+  { argument, operand = NaN, value, magnitude, skip = 0 }: ActivatedSum,
 ): number {
-  const sums = Number.isFinite(argument) ? magnitude : 0;
+  const sums = Number.isFinite(argument) ? activationGain(kind, operand) * magnitude : 0;
   return Math.min(sums + activationScale(kind, value) + Math.abs(skip), Number.MAX_VALUE);
 }
 
@@ -234,18 +253,12 @@ export function activatedMagnitude(
 export interface ActivatedSum {
   /** The sum with bias and skip. */
   readonly argument: number;
+  /** What the activation reads of its channel. */
+  readonly operand?: number;
   /** The activation of it. */
   readonly value: number;
   /** Σ|a||b| of the argument, and what was added to it. */
   readonly magnitude: number;
   /** What is added behind the activation. */
   readonly skip?: number;
-}
-
-/**
- * Size of what an activation rounds beyond its argument: a sigmoid of a tiny sum is near 1/2, and tanh is
- * made of exponentials near 1.
- */
-export function activationScale(kind: Activation, value: number): number {
-  return kind === "sigmoid" ? value : kind === "tanh" ? 1 : 0;
 }

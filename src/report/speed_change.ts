@@ -1,4 +1,4 @@
-import { erfc } from "../reference/activate.ts";
+import { erfc } from "../problem/erf.ts";
 import { median, medianAbsoluteDeviation } from "./stats.ts";
 import { formatMilliseconds } from "./format.ts";
 import type { ReadCase, ReadTime } from "./record_schema.ts";

@@ -20,9 +20,15 @@ import {
   tensorShape,
 } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
-import { channelOperands, type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
+import {
+  CHANNEL_OPERANDS,
+  channelOperands,
+  type ChannelTensors,
+  type Epilogue,
+  NO_EPILOGUE,
+} from "../problem/epilogue.ts";
 import type { PlanArithmetic, ResultTiles } from "../problem/plan_arithmetic.ts";
-import { activate } from "../reference/activate.ts";
+import { activate, operandOf } from "../problem/activations.ts";
 import { projectConvIntegers, quantized, referenceIntegers } from "../reference/integers.ts";
 import { type HostOperand, referenceConv, type ReferenceInputs } from "../reference/reference.ts";
 import { projectConv } from "../reference/projection.ts";
@@ -84,8 +90,8 @@ export function referenceInputs(
       return [which, { data, layout: layoutOf(which, layouts) }];
     }),
   );
-  const bias = operands.bias as ReferenceInputs["bias"];
-  return { ...inputs, ...(bias === undefined ? {} : { bias }) };
+  const added = CHANNEL_OPERANDS.map((role) => [role, operands[role]]);
+  return { ...inputs, ...Object.fromEntries(added.filter(([, data]) => data !== undefined)) };
 }
 
 /** What is asked of a convolution, with all that is left out said. */
@@ -157,7 +163,7 @@ function convOperands(conv: Conv): SubjectTensor[] {
       convTensor(problem, which, conv, operandDtype(dtype, which, integers))
     ),
     ...channelOperands(epilogue).map((role) => {
-      const own = role === "bias" ? biasDtype(dtype, outDtype) : "f32";
+      const own = role === "scale" ? "f32" : biasDtype(dtype, outDtype);
       return { role, dtype: own, shape } as const;
     }),
     ...(integers.filterZeroPoint === "channel"
@@ -299,7 +305,11 @@ function convReference(conv: Conv): SubjectReference {
       // Channels lie innermost.
       finish: (operands) => {
         const finish = quantizing(conv, operands)!;
-        return (sum, at) => finish(activate(activation, sum), at % outChannels);
+        const operand = operandOf(activation, operands as ChannelTensors<ArrayLike<number>>);
+        return (sum, at) => {
+          const channel = at % outChannels;
+          return finish(activate(activation, sum, operand(channel)), channel);
+        };
       },
     }),
   };

@@ -57,13 +57,15 @@ const SEED_OFFSET: Readonly<Record<string, number>> = {
   filterZeroPoint: 3,
   residual: 4,
 };
+/** Of what activations read. */
+const OTHER_OFFSET = 5;
 
 /** Fills one operand: the same bits for the same shape, dtype, kind and seed everywhere. */
 export function fillOperand(one: SubjectTensor, made: MadeData): HostData {
   const { role, dtype, shape } = one;
   const factor = factorOf(one, made);
   const filled = <D extends DType>(as: D) =>
-    fillTensor(as, shape, made.fill, made.seed + SEED_OFFSET[role]!).data;
+    fillTensor(as, shape, made.fill, made.seed + (SEED_OFFSET[role] ?? OTHER_OFFSET)).data;
   return factor === 1 ? filled(dtype) as HostData : scaledTo(dtype, filled("f32"), factor);
 }
 

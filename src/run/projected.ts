@@ -9,10 +9,16 @@ import {
 import { type ErrorStatistics, type Precision, stored } from "../accuracy/mod.ts";
 import { InputTypeError } from "../errors.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { activationRoundings } from "../problem/error_bound.ts";
+import {
+  activate,
+  activationGain,
+  activationRoundings,
+  activationScale,
+  operandOf,
+} from "../problem/activations.ts";
+import type { ChannelTensors } from "../problem/epilogue.ts";
 import type { IntegerProjection } from "../reference/gemm_projection.ts";
 import type { Projection } from "../reference/projection.ts";
-import { activate, activationScale } from "../reference/reference.ts";
 import type { ProjectionRecord } from "../report/record.ts";
 import { unravelIndex } from "../tensor/tensor.ts";
 import {
@@ -24,7 +30,7 @@ import {
   resultStrides,
   yardstickOf,
 } from "./check.ts";
-import type { HostData, Subject } from "./subject.ts";
+import type { HostData, HostOperands, Subject } from "./subject.ts";
 
 /** A result that is to be projected. */
 export interface ProjectedResult {
@@ -61,6 +67,8 @@ interface Outputs {
   readonly linear: Subject;
   /** What is added to an activated output. */
   readonly residual: HostData | undefined;
+  /** What the activation reads for an output at a place in memory. */
+  readonly operandAt: (place: number) => number;
 }
 
 /**
@@ -85,6 +93,7 @@ export async function projectResult(
     residual: subject.operands.some(({ role }) => role === "residual")
       ? operands.residual
       : undefined,
+    operandAt: operandPlaces(subject, operands),
   };
   // The products are the same with an activation and without it.
   const own = linear === subject ? reference : { ...reference, subject: linear };
@@ -296,12 +305,19 @@ async function checkMasked(
   return { reasons, checked: done!.length };
 }
 
+function operandPlaces(subject: Subject, operands: HostOperands): Outputs["operandAt"] {
+  const operand = operandOf(subject.activation, operands as ChannelTensors<ArrayLike<number>>);
+  const stride = resultStrides(subject)[1]!;
+  const channels = subject.shape[1]!;
+  return (place) => operand(Math.floor(place / stride) % channels);
+}
+
 /** Where in memory the first output lies that is not the activation of the linear one; -1 where there is none. */
 function activatedMismatch(
   result: HostData,
   linear: HostData,
   precision: Precision,
-  { subject: { activation }, residual }: Outputs,
+  { subject: { activation }, residual, operandAt }: Outputs,
 ): number {
   const storedUnit = STORED_UNITS[precision.result];
   const as = (value: number) => stored(precision, value);
@@ -310,11 +326,12 @@ function activatedMismatch(
   for (let i = 0; i < result.length; i++) {
     const x = linear[i]!, y = result[i]!;
     const skip = residual?.[i] ?? 0;
-    const value = activate(activation, x);
+    const operand = operandAt(i);
+    const value = activate(activation, x, operand);
     const want = value + skip;
     if (Object.is(y, as(want)) || y === as(want)) continue;
     // What is made of an infinity has no roundings of it.
-    const size = Number.isFinite(x) ? Math.abs(x) : 0;
+    const size = Number.isFinite(x) ? activationGain(activation, operand) * Math.abs(x) : 0;
     const scale = size + activationScale(activation, value) + Math.abs(skip);
     const room = roundings * scale + Number.MIN_VALUE;
     // Near the end of the dtype's range either side of infinity is right; of NaN nothing else is.

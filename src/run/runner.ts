@@ -17,6 +17,7 @@ import {
 } from "./subject.ts";
 import { type During, untimed } from "./timeline.ts";
 import { type Timed, timeRivals, type TimingProtocol } from "./timing.ts";
+import { CHANNEL_OPERANDS } from "../problem/epilogue.ts";
 
 /** Whether calls find their operands in the cache, or cycle through copies. */
 export type CacheState = "hot" | "cold";
@@ -197,7 +198,7 @@ export interface SubjectJob extends Job {
 }
 
 /** Operands that go with data that is made, too. */
-const PER_CHANNEL: readonly string[] = ["bias", "scale", "filterZeroPoint"];
+const PER_CHANNEL: readonly string[] = [...CHANNEL_OPERANDS, "filterZeroPoint"];
 
 /** A computation that ran: its record, and its result as it lies in memory. */
 export interface Computed {

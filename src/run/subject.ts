@@ -8,7 +8,8 @@ import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
 import type { ConvDType, ConvOutDType, ConvProblem } from "../problem/conv_problem.ts";
-import type { Activation, Epilogue } from "../problem/epilogue.ts";
+import type { Activation } from "../problem/activations.ts";
+import type { ChannelTensors, Epilogue } from "../problem/epilogue.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import type { IntegerOperands } from "../problem/conv_elements.ts";
 import type { PlanArithmetic, ResultTiles } from "../problem/plan_arithmetic.ts";
@@ -45,18 +46,17 @@ export interface ConvAsked extends Layouts {
 /** Numbers of a tensor in the host's memory, of the types that kernels read and write. */
 export type HostData = TypedArrayOf<"f16" | "f32" | "f64" | "i8" | "u8" | "i32">;
 
-/** Operands as they lie in memory: a convolution's or a gradient's, or a product's. */
-export interface HostOperands {
+/**
+ * Operands as they lie in memory: a convolution's or a gradient's, or a product's. What is one value an output channel has its
+ * own names: `bias` (a product's has one value a row or column), what an activation reads, and the `scale` of int8 results.
+ */
+export interface HostOperands extends ChannelTensors<HostData> {
   /** X, of forward and backward-filter. */
   readonly input?: HostData;
   /** W, of forward and backward-data. */
   readonly filter?: HostData;
   /** The output's gradient. */
   readonly output?: HostData;
-  /** Values of output channels, or of a product's rows or columns. */
-  readonly bias?: HostData;
-  /** What sums of output channels are multiplied by, of int8 results. */
-  readonly scale?: HostData;
   /** What stands for zero in each filter, in i32, where there is one for each. */
   readonly filterZeroPoint?: HostData;
   /** A product's A, as it is stored. */

@@ -3,7 +3,7 @@ import { type Precision, stored } from "../accuracy/precision.ts";
 import { accumulationLength, type ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { PlanArithmetic, TileShare } from "../problem/plan_arithmetic.ts";
-import { activate } from "../reference/activate.ts";
+import { activate, activationGain, operandOf } from "../problem/activations.ts";
 import type { Triple } from "../reference/geometry.ts";
 import { activatedMagnitude, type ReferenceInputs } from "../reference/reference.ts";
 import { randomStream } from "../reference/sample.ts";
@@ -212,6 +212,8 @@ export function* simulateBlock(
     for (let right = 0; right < channels.length; right++) {
       const channel = group * perGroup + channels[right]!;
       const shift = bias ? inputs.bias![channel]! : 0;
+      const operand = operandOf(activation, inputs)(channel);
+      const gain = activationGain(activation, operand);
       const last = sums.begun ? 0 : keep(shift);
       const made = {
         indices: [] as number[],
@@ -230,17 +232,17 @@ export function* simulateBlock(
         if (p[0] >= sizes[0] || p[1] >= sizes[1] || p[2] >= sizes[2]) continue;
         const sum = sums.values[first + i]!;
         const argument = sums.exact[first + i]! + shift;
-        const exact = activate(activation, argument);
-        const value = activate(activation, last === 0 ? sum : round(sum + last));
+        const exact = activate(activation, argument, operand);
+        const value = activate(activation, last === 0 ? sum : round(sum + last), operand);
         made.indices.push(canonicalIndex(operands, sizes, outer, channel, p));
         made.values.push(stored(precision, value));
         made.exact.push(exact);
         made.rests.push(sums.rests[first + i]!);
         const magnitude = sums.magnitudes[first + i]! + Math.abs(shift);
         made.magnitudes.push(
-          activatedMagnitude(activation, { argument, value: exact, magnitude }),
+          activatedMagnitude(activation, { argument, operand, value: exact, magnitude }),
         );
-        made.squares.push(sums.squares[first + i]!);
+        made.squares.push(gain ** 2 * sums.squares[first + i]!);
       }
       const floor = floors?.(made.indices[0]!);
       // Of products that are alike.

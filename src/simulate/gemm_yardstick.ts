@@ -2,7 +2,7 @@ import { type Precision, stored } from "../accuracy/precision.ts";
 import type { Yardstick } from "../accuracy/yardstick.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { activate } from "../reference/activate.ts";
+import { activate } from "../problem/activations.ts";
 import { finishExact, type GemmInputs, summedProduct } from "../reference/gemm.ts";
 import type { HostArray } from "../reference/geometry.ts";
 import { activatedMagnitude } from "../reference/reference.ts";

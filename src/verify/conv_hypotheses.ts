@@ -1,7 +1,7 @@
 /** Faults that kernels of convolutions typically have. */
 import { type ConvProblem, operandTensors, tensorShape } from "../problem/conv_problem.ts";
-import type { Activation } from "../problem/epilogue.ts";
-import { activate } from "../reference/activate.ts";
+import { type Activation, operandOf } from "../problem/activations.ts";
+import { activate } from "../problem/activations.ts";
 import {
   canonicalStrides,
   type Geometry,
@@ -22,6 +22,8 @@ import { type Hypothesis, type MovedCase, movedHypotheses, movedHypothesis } fro
 /** A convolution whose outputs are looked into. */
 interface ConvCase extends ConvOperands {
   readonly bias: ArrayLike<number> | undefined;
+  /** What the activation reads of a channel. */
+  readonly operandAt: (channel: number) => number;
   readonly activation: Activation;
   /** Canonical, of the result. */
   readonly shape: readonly number[];
@@ -48,7 +50,8 @@ export function convCase(
   shape: readonly number[],
   activation: Activation,
 ): ConvCase {
-  return { ...convOperands(problem, inputs), bias: inputs.bias, activation, shape };
+  const operandAt = operandOf(activation, inputs);
+  return { ...convOperands(problem, inputs), bias: inputs.bias, operandAt, activation, shape };
 }
 
 /** The outputs at canonical indices. */
@@ -75,9 +78,10 @@ function convVariant(
     const rights = [whole - from * grid.channels];
     const source = convSource(operands, { group: from, lefts: [place], rights }, undefined, {});
     const sum = simulateSums(source, {}).exact[0]!;
-    if (bias === undefined) return activate(activation, sum);
-    const shift = biases * bias[Math.floor(index / area) % shape[1]!]!;
-    return late ? activate(activation, sum) + shift : activate(activation, sum + shift);
+    const at = Math.floor(index / area) % shape[1]!;
+    const shift = bias === undefined ? 0 : biases * bias[at]!;
+    const activated = (x: number) => activate(activation, x, of.operandAt(at));
+    return late ? activated(sum) + shift : activated(sum + shift);
   });
 }
 

@@ -1,6 +1,6 @@
 /** Faults that kernels of products typically have. */
 import type { GemmProblem } from "../problem/gemm_problem.ts";
-import { activate } from "../reference/activate.ts";
+import { activate } from "../problem/activations.ts";
 import type { GemmInputs } from "../reference/gemm.ts";
 import { type Hypothesis, movedHypotheses } from "./hypothesis.ts";
 

@@ -8,7 +8,8 @@ import {
   type Operation,
 } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
-import { type Activation, NO_EPILOGUE } from "../problem/epilogue.ts";
+import type { Activation } from "../problem/activations.ts";
+import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import {
   gemmFlops,
   type GemmProblem,

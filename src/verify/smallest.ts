@@ -13,6 +13,7 @@ import { gemmSubject } from "../run/gemm_subject.ts";
 import type { HostData, HostOperands, Subject } from "../run/subject.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
+import { channelOperands, NO_EPILOGUE } from "../problem/epilogue.ts";
 
 /** A part of a result, as a problem of its own; tensors lie as nchw and kcrs. */
 export interface SmallCase {
@@ -83,7 +84,11 @@ function smallestConv(
       ...Object.fromEntries(
         operandTensors(op).map((which) => [which, part(which, operands[which]!)]),
       ),
-      ...(epilogue?.bias ? { bias: operands.bias!.slice(b, b + 1) as HostData } : {}),
+      ...Object.fromEntries(
+        channelOperands(epilogue ?? NO_EPILOGUE).map((role) =>
+          [role, operands[role]!.slice(b, b + 1)] as const
+        ),
+      ),
     },
     got: part(resultTensor(op), result),
     options: convOptions(small, epilogue?.activation ?? "none"),

@@ -2,7 +2,8 @@
  * Convolutions and products in double precision as their definitions have them: loops over everything, with nothing shared
  * with `src/reference`.
  */
-import type { Activation, Epilogue } from "../../src/problem/epilogue.ts";
+import type { Activation } from "../../src/problem/activations.ts";
+import type { Epilogue } from "../../src/problem/epilogue.ts";
 import type { ConvProblem } from "../../src/problem/conv_problem.ts";
 import type { GemmProblem } from "../../src/problem/gemm_problem.ts";
 
@@ -189,6 +190,8 @@ export function plainActivation(kind: Activation, x: number): number {
       return x * normalShare(x);
     case "silu":
       return x / (1 + Math.exp(-x));
+    default:
+      throw new Error(`There is no plain ${kind}`);
   }
 }
 

@@ -11,7 +11,8 @@ import {
   dilatedSize,
   OPERATIONS,
 } from "../../src/problem/conv_problem.ts";
-import { ACTIVATIONS, type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { PLAIN_ACTIVATIONS } from "../../src/problem/activations.ts";
+import { type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import {
   GEMM_DTYPES,
   type GemmDType,
@@ -147,7 +148,7 @@ function drawConv(draw: Draw): ConvCase {
     layout,
     filterLayout: filterLayoutFor(layout),
     epilogue: op === "fwd" && draw.chance(0.4)
-      ? { bias: draw.chance(0.5), activation: draw.pick(ACTIVATIONS) }
+      ? { bias: draw.chance(0.5), activation: draw.pick(PLAIN_ACTIVATIONS) }
       : NO_EPILOGUE,
     fill: draw.pick(FILL_KINDS),
     seed: draw.int(0, 1e6),
@@ -191,7 +192,9 @@ function drawGemm(draw: Draw): GemmCase {
     alpha: draw.pick(small),
     beta: draw.chance(0.3) ? draw.pick(small) : 0,
     bias: draw.pick(["none", "none", "row", "column"] as const),
-    activation: draw.chance(0.3) ? draw.pick(whole ? ["relu"] as const : ACTIVATIONS) : "none",
+    activation: draw.chance(0.3)
+      ? draw.pick(whole ? ["relu"] as const : PLAIN_ACTIVATIONS)
+      : "none",
     residual: draw.chance(0.2),
   });
   return {

@@ -1,6 +1,6 @@
 /** Faults put into a result, which the gate has to find. */
 import type { Checked } from "../../src/run/check.ts";
-import type { Activation } from "../../src/problem/epilogue.ts";
+import type { Activation } from "../../src/problem/activations.ts";
 import type { ReferenceResult } from "../../src/reference/reference.ts";
 import { unravelIndex } from "../../src/tensor/tensor.ts";
 import { Finding } from "./attack.ts";
@@ -125,10 +125,6 @@ function faultRoom(
 
 function activationRoom(activation: Activation, scale: number, half: boolean): number {
   switch (activation) {
-    case "none":
-    case "relu":
-    case "leaky-relu":
-      return 0;
     // Whatever the sum, they are at most 1.
     case "sigmoid":
     case "tanh":
@@ -136,6 +132,8 @@ function activationRoom(activation: Activation, scale: number, half: boolean): n
     case "gelu":
     case "silu":
       return ACTIVATION_ROUNDINGS * scale;
+    default:
+      return 0;
   }
 }
 

@@ -10,7 +10,7 @@ import { BACKENDS } from "../../src/gpu/provider.ts";
 import type { Kernel } from "../../src/kernels/kernel.ts";
 import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/variant.ts";
 import { TILE_POLICIES } from "../../src/kernels/policy.ts";
-import { ACTIVATIONS } from "../../src/problem/epilogue.ts";
+import { PLAIN_ACTIVATIONS } from "../../src/problem/activations.ts";
 import { type GemmProblem, gemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
 
 const limits = { ...DEFAULT_LIMITS, maxComputeWorkgroupStorageSize: 65_536 };
@@ -61,7 +61,7 @@ function kernels(): Kernel[] {
       }
     }
   }
-  for (const activation of ACTIVATIONS) {
+  for (const activation of PLAIN_ACTIVATIONS) {
     for (const bias of ["row", "column"] as const) {
       add({ size: 33, activation, bias }, { dtype: "f64", splits: 1 });
     }

@@ -10,7 +10,7 @@ import {
   type ConvProblemInit,
   OPERATIONS,
 } from "../../src/problem/conv_problem.ts";
-import { ACTIVATIONS } from "../../src/problem/epilogue.ts";
+import { ACTIVATIONS } from "../../src/problem/activations.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../../src/tensor/layout.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";

@@ -4,7 +4,7 @@ import { softwareDevice } from "../../src/algorithms/device/h200.ts";
 import { modelOf } from "../../src/algorithms/device/known.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/variant.ts";
-import { ACTIVATIONS } from "../../src/problem/epilogue.ts";
+import { PLAIN_ACTIVATIONS } from "../../src/problem/activations.ts";
 import { gemmElement, type GemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
 import { printGemm } from "../../src/problem/gemm_suite.ts";
 import { arrayConstructor } from "../../src/tensor/dtype.ts";
@@ -204,7 +204,7 @@ Deno.test("every activation follows the sum", async () => {
   using gpu = await open();
   const dtypes = gpu.features.has("shader-f64") ? ["f32", "f64"] as const : ["f32"] as const;
   for (const dtype of dtypes) {
-    for (const activation of ACTIVATIONS) {
+    for (const activation of PLAIN_ACTIVATIONS) {
       for (const splits of dtype === "f32" ? [1, 2] : [1]) {
         const problem = { m: 20, n: 19, k: 30, bias: "column", activation } as const;
         await multiply(gpu, problem, { dtype, splits });

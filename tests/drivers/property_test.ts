@@ -17,7 +17,8 @@ import {
   OPERATIONS,
   tensorShape,
 } from "../../src/problem/conv_problem.ts";
-import { ACTIVATIONS, type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { ACTIVATIONS } from "../../src/problem/activations.ts";
+import { channelOperands, type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convResult } from "../../src/run/conv_subject.ts";
 import { runPlan } from "../../src/run/executor.ts";
 import type { HostOperands } from "../../src/run/subject.ts";
@@ -122,15 +123,18 @@ Deno.test("bias and activations follow the sum, with and without split depth", a
   // Sums from about -6 to 6 meet every part of the activations.
   const filter = operandsOf(problem, "nchw", ["filter"]).filter!.map((value) => value * 2);
   for (const activation of ACTIVATIONS) {
+    const read = Object.fromEntries(
+      channelOperands({ bias: false, activation }).map((role) => [role, bias]),
+    );
     for (const algorithm of ["direct", "implicit-gemm"] as const) {
       for (const more of algorithm === "direct" ? [{}] : [{ splits: 1 }, { splits: 3 }]) {
         const epilogue = { bias: true, activation };
-        const given = { ...input, filter, bias };
+        const given = { ...input, filter, bias, ...read };
         await conv(gpu, problem, given, algorithm, "nchw", epilogue, more);
       }
     }
     const epilogue = { bias: false, activation };
-    const given = { ...input, filter };
+    const given = { ...input, filter, ...read };
     await conv(gpu, problem, given, "implicit-gemm", "nhwc", epilogue, { splits: 2 });
   }
 });

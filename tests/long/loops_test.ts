@@ -7,7 +7,8 @@ import { algorithmNames } from "../../src/algorithms/registry.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { UnsupportedError } from "../../src/errors.ts";
 import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
-import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { PLAIN_ACTIVATIONS } from "../../src/problem/activations.ts";
+import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { type GemmDType, gemmProblem } from "../../src/problem/gemm_problem.ts";
 import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
 import assert from "#assert";
@@ -99,7 +100,7 @@ Deno.test("plans of products keep a software device's loops short, or are refuse
   const dtypes: readonly GemmDType[] = ["f32", "f16", "i8", "f64"];
   for (const dtype of dtypes) {
     for (const k of [100, 1_000_000, 20_000_000]) {
-      for (const activation of dtype === "i8" ? ["none", "relu"] as const : ACTIVATIONS) {
+      for (const activation of dtype === "i8" ? ["none", "relu"] as const : PLAIN_ACTIVATIONS) {
         for (const splits of [undefined, 1, 2, 500]) {
           for (const variant of [undefined, { unroll: false }, { microKernel: false }]) {
             const problem = gemmProblem({ m: 8, n: 8, k, activation });

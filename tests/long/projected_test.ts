@@ -1,7 +1,8 @@
 import assert from "#assert";
 import { type ConvProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
-import { type Activation, type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import type { Activation } from "../../src/problem/activations.ts";
+import { type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { type GemmDType, type GemmProblem, gemmProblem } from "../../src/problem/gemm_problem.ts";
 import { activate } from "../../src/reference/reference.ts";
 import type { ProjectionRecord } from "../../src/report/record.ts";

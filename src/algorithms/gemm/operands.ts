@@ -135,7 +135,7 @@ export function gemmEpilogue(
           result,
         ),
       ]),
-      ...(activation === "none" ? [] : [activationStep(activation, sum)]),
+      ...(activation === "none" ? [] : [activationStep(module, activation, sum)]),
       ...(residual ? [addTensorStep("residual", tensor("residual"), 1)] : []),
     ];
   };

@@ -4,10 +4,11 @@ import { InputSyntaxError, InputTypeError } from "../../errors.ts";
 import { parseJson, schemaFault } from "../../json.ts";
 import type { BindingKind } from "../../kernels/kernel.ts";
 import { OPERATIONS } from "../../problem/conv_problem.ts";
-import { ACTIVATIONS } from "../../problem/epilogue.ts";
+import { ACTIVATIONS } from "../../problem/activations.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../../tensor/layout.ts";
 import type { BufferRole } from "../plan.ts";
 import { type Expression, parseExpression } from "./expression.ts";
+import { CHANNEL_OPERANDS } from "../../problem/epilogue.ts";
 
 /** Names of a convolution's sizes in expressions, as descriptors have them; axes that a problem lacks count 1. */
 export const CONV_NAMES = [
@@ -18,7 +19,7 @@ export const CONV_NAMES = [
 const GEMM_NAMES = ["m", "n", "k", "batch"];
 
 const DTYPES = ["f32", "f16"] as const;
-const ROLES = ["input", "filter", "output", "bias", "a", "b", "c", "residual"] as const;
+const ROLES = ["input", "filter", "output", ...CHANNEL_OPERANDS, "a", "b", "c", "residual"];
 
 const EXPRESSION = v.union([v.string(), v.number()]);
 const NAME = v.pipe(v.string(), v.regex(/^[A-Za-z_]\w*$/, "a name"));
@@ -127,7 +128,7 @@ export function parseOwnKernel(
     names.push(name);
     return { name, value };
   });
-  const taken = Object.keys(buffers).find((name) => (ROLES as readonly string[]).includes(name));
+  const taken = Object.keys(buffers).find((name) => ROLES.includes(name));
   if (taken !== undefined) {
     throw new InputTypeError(`${doing}: buffers.${taken} is a tensor's name`);
   }
@@ -175,7 +176,7 @@ export function parseOwnKernel(
 function rolesOf(op: OwnKernel["op"]): string[] {
   const roles: readonly BufferRole[] = op === "gemm"
     ? ["a", "b", "c", "bias", "residual", "output"]
-    : ["input", "filter", "output", ...(op === "fwd" ? ["bias"] as const : [])];
+    : ["input", "filter", "output", ...(op === "fwd" ? CHANNEL_OPERANDS : [])];
   return [...roles];
 }
 

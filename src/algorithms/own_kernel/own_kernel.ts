@@ -14,6 +14,7 @@ import type { PlanRequest } from "../request.ts";
 import { type BufferList, problemBuffers, resultElements } from "../tensors.ts";
 import type { Expression, Names } from "./expression.ts";
 import { CONV_NAMES, type OwnKernel, type OwnPass } from "./kernel_file.ts";
+import { CHANNEL_OPERANDS, channelOperands } from "../../problem/epilogue.ts";
 
 /** A user's kernel as an algorithm of convolutions. */
 export function ownAlgorithm(own: OwnKernel): Algorithm<PlanRequest> {
@@ -69,7 +70,8 @@ function refuseConv(own: OwnKernel, request: PlanRequest): string | undefined {
     differs("layout", own.layout ?? "nchw", layout) ??
     differs("filter layout", own.filterLayout ?? filterLayoutFor(layout), filterLayout) ??
     differs("activation", own.activation, epilogue.activation) ??
-    unbound("bias", epilogue.bias, bound) ??
+    CHANNEL_OPERANDS.map((role) => unbound(role, channelOperands(epilogue).includes(role), bound))
+      .find((reason) => reason !== undefined) ??
     (request.exact === undefined || !request.exact
       ? undefined
       : "whether it is exact is not known") ??

@@ -6,7 +6,7 @@ import { planConv } from "../../../src/algorithms/planner.ts";
 import { TILE_POLICIES } from "../../../src/kernels/policy.ts";
 import type { Kernel } from "../../../src/kernels/kernel.ts";
 import { convProblem, OPERATIONS } from "../../../src/problem/conv_problem.ts";
-import { ACTIVATIONS } from "../../../src/problem/epilogue.ts";
+import { ACTIVATIONS } from "../../../src/problem/activations.ts";
 import { gemmProblem, TRANSPOSES } from "../../../src/problem/gemm_problem.ts";
 import { filterLayoutFor, LAYOUTS } from "../../../src/tensor/layout.ts";
 import { ONE_WORKGROUP } from "../../support/one_workgroup.ts";

@@ -1,32 +1,3 @@
-import { type Activation, LEAKY_RELU_SLOPE } from "../problem/epilogue.ts";
-
-/** The activation of an epilogue in double precision; GELU is the exact one, x·Φ(x). */
-export function activate(kind: Activation, x: number): number {
-  switch (kind) {
-    case "none":
-      return x;
-    case "relu":
-      return x < 0 ? 0 : x;
-    case "leaky-relu":
-      return x < 0 ? LEAKY_RELU_SLOPE * x : x;
-    case "sigmoid":
-      return sigmoid(x);
-    case "tanh":
-      return Math.tanh(x);
-    case "gelu":
-      // erfc keeps its digits where 1 + erf(x) would cancel; 0·−∞ is 0 here.
-      return x === -Infinity ? 0 : 0.5 * x * erfc(-x * Math.SQRT1_2);
-    case "silu":
-      return x === -Infinity ? 0 : x * sigmoid(x);
-  }
-}
-
-function sigmoid(x: number): number {
-  if (x >= 0) return 1 / (1 + Math.exp(-x));
-  const small = Math.exp(x);
-  return small / (1 + small);
-}
-
 /** Error function, to about 1e-15; Abramowitz and Stegun 7.1.6, and 7.1.14 from 3 on. */
 export function erf(x: number): number {
   return Math.abs(x) < 3 ? erfSeries(x) : 1 - erfc(x);

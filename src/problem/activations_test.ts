@@ -1,6 +1,7 @@
 import assert from "#assert";
-import { activate, erf, erfc } from "./activate.ts";
-import { ACTIVATIONS } from "../problem/epilogue.ts";
+import { activate } from "./activations.ts";
+import { erf, erfc } from "./erf.ts";
+import { ACTIVATIONS } from "../problem/activations.ts";
 
 /** Published values of the error function to 17 digits. */
 const ERF: [number, number][] = [
@@ -42,6 +43,8 @@ Deno.test("activate() gives each function's known values", () => {
   near(activate("relu", -3.5), 0);
   near(activate("relu", 3.5), 3.5);
   near(activate("leaky-relu", -3.5), -0.035);
+  near(activate("prelu", -3.5, -2), 7);
+  near(activate("prelu", 3.5, -2), 3.5);
   near(activate("sigmoid", 1), 0.7310585786300048793);
   near(activate("sigmoid", -800), 0);
   near(activate("tanh", 0.5), 0.4621171572600097585);
@@ -54,7 +57,7 @@ Deno.test("activate() gives each function's known values", () => {
 Deno.test("activate() keeps NaN, and has a limit at both infinities", () => {
   for (const kind of ACTIVATIONS) {
     assert.ok(Number.isNaN(activate(kind, NaN)), kind);
-    assert.ok(!Number.isNaN(activate(kind, Infinity)), kind);
-    assert.ok(!Number.isNaN(activate(kind, -Infinity)), kind);
+    assert.ok(!Number.isNaN(activate(kind, Infinity, 0.5)), kind);
+    assert.ok(!Number.isNaN(activate(kind, -Infinity, 0.5)), kind);
   }
 });
