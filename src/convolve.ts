@@ -13,7 +13,7 @@ import { caseRecord } from "./run/case_record.ts";
 import type { Checked } from "./run/check.ts";
 import { convResult, convSubject, type Layouts } from "./run/conv_subject.ts";
 import type { CheckMode } from "./run/coverage.ts";
-import { usedOperands } from "./run/operands.ts";
+import { heldOperands, usedOperands } from "./run/operands.ts";
 import { checkResult } from "./run/case_checks.ts";
 import { runPlan } from "./run/executor.ts";
 import type { HostData, HostOperands } from "./run/subject.ts";
@@ -94,11 +94,11 @@ export function convolve(
   options?: ConvolveOptions & { readonly dtype?: "f32"; readonly outDtype?: "f32" },
 ): Promise<Convolved<"f32">>;
 /**
- * The same of other element types: f16 operands, summed in f32; i8 or u8 operands (`dtype: "i8"`) in nhwc, forward, summed in
+ * The same of other element types: f16 or bf16 operands, summed in f32; i8 or u8 operands (`dtype: "i8"`) in nhwc, forward, summed in
  * i32 without an error, with results in i32, or in i8 or u8 by the epilogue's scale. `integers` says which values of the
  * operands stand for zero, the epilogue's `zeroPoint` which of the result's does.
  *
- * @param operands Of `options.dtype`, a bias as the result, of i8 operands in i32; scales of output channels in f32, zero points
+ * @param operands Of `options.dtype` (bf16 in arrays of f32, whose values are rounded to it), a bias as the result, of i8 operands in i32; scales of output channels in f32, zero points
  * of filters in i32.
  */
 export function convolve(
@@ -190,11 +190,12 @@ export async function checkConvolution(
   operands: HostOperands,
   options: CheckOptions = {},
 ): Promise<Checked> {
+  const subject = convSubject(convolved);
   return await checkResult({
-    subject: convSubject(convolved),
+    subject,
     result: convolved.result,
     arithmetic: convolved.plan.arithmetic,
-    operands,
+    operands: heldOperands(subject, operands),
     linear: options.linear,
     mode: options.mode ?? "auto",
     seed: options.seed ?? 1,

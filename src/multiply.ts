@@ -14,7 +14,7 @@ import {
 import type { Checked } from "./run/check.ts";
 import type { CheckMode } from "./run/coverage.ts";
 import { gemmSubject } from "./run/gemm_subject.ts";
-import { usedOperands } from "./run/operands.ts";
+import { heldOperands, usedOperands } from "./run/operands.ts";
 import { checkResult } from "./run/case_checks.ts";
 import { runPlan } from "./run/executor.ts";
 import type { HostData, HostOperands } from "./run/subject.ts";
@@ -49,7 +49,7 @@ export interface Multiplied {
  * Does one matrix product, D = activation(alpha·op(A)·op(B) + beta·C + bias) + residual: plans it, brings the operands to the
  * device, runs the plan and fetches the result.
  *
- * @param operands Row-major: A and B in `options.dtype` (f32 where absent), the others as the result. They are read before the
+ * @param operands Row-major: A and B in `options.dtype` (f32 where absent; bf16 in arrays of f32, whose values are rounded to it), the others as the result. They are read before the
  * call returns its promise, so that they may be changed after it.
  * @throws {TypeError} where an operand is missing, or of another size or type
  * @throws {RangeError} where options contradict each other, or results of i8 may leave 32 bits
@@ -139,5 +139,6 @@ export async function checkProduct(
 ): Promise<Checked> {
   const { arithmetic } = plan;
   const subject = gemmSubject(problem, { dtype, outDtype });
-  return await checkResult({ subject, operands, result, arithmetic, mode, seed });
+  const held = heldOperands(subject, operands);
+  return await checkResult({ subject, operands: held, result, arithmetic, mode, seed });
 }

@@ -2,8 +2,8 @@
 import assert from "#assert";
 import { join } from "node:path";
 import { readNpy, writeNpy } from "../src/npy/mod.ts";
-import { toBf16 } from "../src/tensor/convert.ts";
-import { fillForBf16 } from "../src/tensor/fill.ts";
+import { convertDType, toBf16 } from "../src/tensor/convert.ts";
+import { fillTensor } from "../src/tensor/fill.ts";
 import { tensor } from "../src/tensor/tensor.ts";
 import { wgconvHere } from "./support/in_process.ts";
 
@@ -14,9 +14,9 @@ Deno.test("files of bfloat16, and of its bits, compute as f32 of the same values
     const made: [name: string, shape: number[]][] = [["x", [1, 2, 5, 4]], ["w", [3, 2, 3, 3]]];
     made.push(["a", [3, 4]], ["b", [4, 2]], ["bias", [1]]);
     for (const [i, [name, shape]] of made.entries()) {
-      const values = fillForBf16(shape, "uniform11", i);
-      await writeNpy(at(`${name}.f32`), values);
-      await writeNpy(at(`${name}.bf16`), values, { as: "bf16" });
+      const values = fillTensor("bf16", shape, "uniform11", i);
+      await writeNpy(at(`${name}.f32`), convertDType(values, "f32"));
+      await writeNpy(at(`${name}.bf16`), values);
       await writeNpy(at(`${name}.bits`), tensor("u16", shape, toBf16(values.data)));
     }
     const commands = (kind: string) => [

@@ -2,7 +2,7 @@ import { InputTypeError } from "../errors.ts";
 import type { ReferenceResult } from "../reference/reference.ts";
 import { elementCount, rowMajorStrides, type Tensor, unravelIndex } from "../tensor/tensor.ts";
 import { type ErrorGroup, groupErrors, type Grouping } from "./groups.ts";
-import { F16, F32, F64, type Precision } from "./precision.ts";
+import { BF16, F16, F32, F64, type Precision } from "./precision.ts";
 import { comparison, flushedSize, type MeasureOptions } from "./walk.ts";
 import { quantiles } from "./quantiles.ts";
 
@@ -373,7 +373,13 @@ export function compareTensors(got: Tensor, ref: Tensor): AccuracyReport {
   const values = numbers(ref);
   return measureAccuracy(numbers(got), { values, magnitudes: values.map(Math.abs), shape }, {
     strides: rowMajorStrides(shape),
-    precision: got.dtype === "f64" ? F64 : got.dtype === "f16" ? F16 : F32,
+    precision: got.dtype === "f64"
+      ? F64
+      : got.dtype === "f16"
+      ? F16
+      : got.dtype === "bf16"
+      ? BF16
+      : F32,
   }).report;
 }
 

@@ -33,6 +33,9 @@ export const F64: Precision = {
 /** Sums in f32, results in f16. */
 export const F16: Precision = { ...F32, result: "f16" };
 
+/** Sums in f32, results in bf16. */
+export const BF16: Precision = { ...F32, result: "bf16" };
+
 /** Whole numbers have no rounding errors. */
 export const I32: Precision = { unitRoundoff: 0, smallestNormal: 0, result: "i32" };
 

@@ -52,6 +52,8 @@ export interface PlanBuffer {
   readonly role: BufferRole;
   /** What the plan reads and writes, in bytes; a multiple of 4. */
   readonly bytes: number;
+  /** Of values in bf16, which hosts have in f32; as hosts have them where absent. */
+  readonly dtype?: "bf16";
 }
 
 /** A part of a plan's buffer as one binding sees it. */

@@ -105,7 +105,8 @@ export class BufferList {
   add(name: string, role: PlanBuffer["role"], elements: number, element: Stored): number {
     const bytes = bufferBytes(elements, element);
     this.refuse(tooManyElements(name, elements) ?? tooManyBytes(name, bytes, this.limits));
-    return this.list.push({ name, role, bytes }) - 1;
+    const packed = element === "bf16" ? { dtype: element } : {};
+    return this.list.push({ name, role, bytes, ...packed }) - 1;
   }
 
   /** Adds a buffer that is allocated beside the tensors. */

@@ -1,5 +1,5 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
-import { fileDType, type TensorSource, writeNpyParts } from "../npy/mod.ts";
+import { type TensorSource, writeNpyParts } from "../npy/mod.ts";
 import { canSeek } from "../npy/write.ts";
 import type { CaseRecord } from "../report/record.ts";
 import type { ConvAsked } from "../run/conv_subject.ts";
@@ -111,7 +111,7 @@ function refuseShortRuns(
   { layout, filterLayout }: ConvOptions,
 ): void {
   const { runBytes, shape } = file.part(axis, 0, images);
-  if (runBytes >= LEAST_RUN || runBytes === elementCount(shape) * dtypeBytes(fileDType(file))) {
+  if (runBytes >= LEAST_RUN || runBytes === elementCount(shape) * dtypeBytes(file.dtype)) {
     return;
   }
   const { path } = file;

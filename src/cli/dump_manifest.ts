@@ -96,7 +96,7 @@ interface OpenedLayer extends Disposable {
 export async function openLayer(
   layer: DumpedLayer,
   folder: string,
-  dtype: "f32" | "f16",
+  dtype: "f32" | "f16" | "bf16",
   doing: string,
 ): Promise<OpenedLayer> {
   const subject = subjectOf(layer, dtype);
@@ -126,7 +126,7 @@ function problemOf({ op, problem, alpha = 1, beta = 0, name }: DumpedLayer) {
     : { conv: { ...parseDescriptor(problem, op), name } };
 }
 
-function subjectOf(layer: DumpedLayer, dtype: "f32" | "f16"): Subject {
+function subjectOf(layer: DumpedLayer, dtype: "f32" | "f16" | "bf16"): Subject {
   const { bias = false, bytes } = layer;
   const { gemm, conv } = problemOf(layer);
   if (gemm !== undefined) return gemmSubject(gemm, { dtype });

@@ -142,8 +142,8 @@ export function gemmOptions() {
     .optionsGroup(GROUPS.types)
     .option(
       "--out-dtype <name>",
-      "with --dtype f16: type of the result and of what is added to it: f32, f16",
-      oneOf(["f32", "f16"] as const),
+      "with --dtype f16 or bf16: type of the result and of what is added to it: theirs, or f32",
+      oneOf(["f32", "f16", "bf16"] as const),
     )
     .option(
       "--accumulate <name>",

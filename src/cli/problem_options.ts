@@ -212,7 +212,7 @@ export function problemCommand(name: string) {
     .optionsGroup(GROUPS.common)
     .option(
       "--dtype <name>",
-      "type of the operands: f32, f16 (sums in f32) or i8 (sums in i32; u8 files stay u8)",
+      "type of the operands: f32, f16 or bf16 (sums in f32) or i8 (sums in i32; u8 files stay u8)",
       oneOf(CONV_DTYPES),
       "f32" as const,
     )
@@ -289,7 +289,7 @@ export function refuseLossScale(
 }
 
 export const OUT_DTYPE_HELP =
-  "type of result and bias: f32 or f16, default as the operands; for i8: i32 (default), i8, u8";
+  "type of result and bias: f32, f16 or bf16, default as the operands; for i8: i32 (default), i8, u8";
 
 function numberOrFile(text: string): number | string {
   const value = text.trim() === "" ? NaN : Number(text);

@@ -1,7 +1,7 @@
 /** Options that several commands have, and the headings of help. */
 import { InputTypeError } from "../errors.ts";
 import type { Backend } from "../gpu/provider.ts";
-import { fileDType, type TensorSource } from "../npy/mod.ts";
+import type { TensorSource } from "../npy/mod.ts";
 
 /** Headings of the options in the help of commands, in the order in which most commands show them. */
 export const GROUPS = {
@@ -56,8 +56,8 @@ export function refuseUnusedAs(
   files: readonly (Pick<TensorSource, "path" | "header" | "dtype"> | undefined)[],
 ): void {
   const there = files.filter((file) => file !== undefined);
-  if (as === undefined || there.some((file) => fileDType(file) === as)) return;
-  const types = [...new Set(there.map((file) => `${file.path} is ${fileDType(file)}`))].join(", ");
+  if (as === undefined || there.some((file) => file.dtype === as)) return;
+  const types = [...new Set(there.map((file) => `${file.path} is ${file.dtype}`))].join(", ");
   throw new InputTypeError(
     `${doing}: --as ${as} reads files of uint16, int16 and V2, ${types || "there are none"}`,
   );

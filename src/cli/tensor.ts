@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from "#cli-types";
 import { EXIT } from "../errors.ts";
-import { FILE_DTYPES, type FileDType } from "../tensor/dtype.ts";
+import { type DType, DTYPES } from "../tensor/dtype.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { FILE_FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { AS_DTYPES, AS_HELP } from "./shared_options.ts";
@@ -110,7 +110,7 @@ function makeCommand() {
     .argument("<out>", "the .npy file to write, or file.npz:member, file.safetensors:tensor")
     .requiredOption("--shape <sizes>", "sizes such as 1,3,8,8; scalar for none", parseShape)
     .option("--fill <kind>", FILL_KINDS.join(", "), oneOf(FILL_KINDS), "uniform01" as const)
-    .option("--dtype <name>", FILE_DTYPES.join(", "), oneOf(FILE_DTYPES), "f32" as FileDType)
+    .option("--dtype <name>", DTYPES.join(", "), oneOf(DTYPES), "f32" as DType)
     .option("--seed <n>", "a whole number", wholeNumber(0), 1)
     .option("--force", FORCE_HELP)
     .option("--json", "print JSON")
@@ -143,7 +143,7 @@ function convertCommand() {
     .description("Convert a tensor's number type, layout or file format.")
     .argument("<in>", "the tensor to read")
     .argument("<out>", "the .npy file to write, or file.npz:member, file.safetensors:tensor")
-    .option("--dtype <name>", FILE_DTYPES.join(", "), oneOf(FILE_DTYPES))
+    .option("--dtype <name>", DTYPES.join(", "), oneOf(DTYPES))
     .option("--as <name>", AS_HELP, oneOf(AS_DTYPES))
     .option("--from-layout <layout>", layouts.join(", "), oneOf(layouts, LAYOUT_ALIASES))
     .option("--to-layout <layout>", "a layout of the same kind", oneOf(layouts, LAYOUT_ALIASES))

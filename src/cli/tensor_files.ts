@@ -1,9 +1,9 @@
 import { InputRangeError, InputTypeError, isOutOfHostMemory } from "../errors.ts";
-import { fileDType, openNpy, writeNpy, writeOutput } from "../npy/mod.ts";
+import { openNpy, writeNpy, writeOutput } from "../npy/mod.ts";
 import { proveRoom } from "../npy/write.ts";
 import { formatBytes } from "../report/format.ts";
-import { dtypeBytes, type FileDType } from "../tensor/dtype.ts";
-import { fillForBf16, type FillKind, fillTensor } from "../tensor/fill.ts";
+import { type DType, dtypeBytes } from "../tensor/dtype.ts";
+import { type FillKind, fillTensor } from "../tensor/fill.ts";
 import {
   convertLayout,
   FILE_FILTER_LAYOUTS,
@@ -30,25 +30,20 @@ export async function makeTensor(
   { shape, fill, dtype, seed, force }: {
     readonly shape: readonly number[];
     readonly fill: FillKind;
-    readonly dtype: FileDType;
+    readonly dtype: DType;
     readonly seed: number;
     readonly force?: boolean | undefined;
   },
 ): Promise<Written & { readonly fill: FillKind; readonly seed: number }> {
   await proveOutputs([{ option: "<out>", path, kind: "npy" }], { force });
   await proveRoom(path, { dtype, shape });
-  const made = fillRoom(
-    path,
-    dtype,
-    shape,
-    () => dtype === "bf16" ? fillForBf16(shape, fill, seed) : fillTensor(dtype, shape, fill, seed),
-  );
-  await writeNpy(path, made, { replace: force ?? false, as: onlyOfFiles(dtype) });
+  const made = fillRoom(path, dtype, shape, () => fillTensor(dtype, shape, fill, seed));
+  await writeNpy(path, made, { replace: force ?? false });
   return { ...written(path, shape, dtype, `, ${fill}, seed ${seed}`), fill, seed };
 }
 
 /** @throws {RangeError} that names the shape, where no machine has memory for it. */
-function fillRoom<T>(path: string, dtype: FileDType, shape: readonly number[], make: () => T): T {
+function fillRoom<T>(path: string, dtype: DType, shape: readonly number[], make: () => T): T {
   try {
     return make();
   } catch (error) {
@@ -67,7 +62,7 @@ export async function convertTensor(
   input: string,
   path: string,
   { dtype, as, fromLayout, toLayout, force }: {
-    readonly dtype?: FileDType | undefined;
+    readonly dtype?: DType | undefined;
     readonly as?: "bf16" | undefined;
     readonly fromLayout?: ConvertedLayout | undefined;
     readonly toLayout?: ConvertedLayout | undefined;
@@ -84,19 +79,13 @@ export async function convertTensor(
     checkLayouts(input, source.shape, fromLayout, toLayout);
   }
   const { shape } = source;
-  const target = dtype ?? fileDType(source);
+  const target = dtype ?? source.dtype;
   await proveRoom(path, { dtype: target, shape });
-  // Rounded when it is written.
-  const read = await source.readAs(target === "bf16" ? source.dtype : target);
+  const read = await source.readAs(target);
   const converted = fromLayout && toLayout ? convertedTensor(read, fromLayout, toLayout) : read;
-  await writeNpy(path, converted, { replace: force ?? false, as: onlyOfFiles(target) });
+  await writeNpy(path, converted, { replace: force ?? false });
   const more = toLayout ? `, ${toLayout}` : "";
   return { ...written(path, converted.shape, target, more), layout: toLayout };
-}
-
-/** The type that values are rounded to when they are written, where no tensor has it. */
-function onlyOfFiles(dtype: FileDType): "bf16" | undefined {
-  return dtype === "bf16" ? dtype : undefined;
 }
 
 function convertedTensor(read: Tensor, from: ConvertedLayout, to: ConvertedLayout): Tensor {
@@ -166,7 +155,7 @@ export async function showTensor(
   return { ...fields, text };
 }
 
-function written(path: string, shape: readonly number[], dtype: FileDType, more: string) {
+function written(path: string, shape: readonly number[], dtype: DType, more: string) {
   const name = path === "-" ? "stdout" : path;
   const bytes = shape.includes(0) ? 0 : elementCount(shape) * dtypeBytes(dtype);
   const text = `${name}: ${dtype} [${shape.join(", ")}]${more}, ${formatBytes(bytes)}`;

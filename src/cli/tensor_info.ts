@@ -1,16 +1,16 @@
 import { type AccuracyReport, compareTensors } from "../accuracy/mod.ts";
 import { InputTypeError } from "../errors.ts";
-import { fileDType, openEach, openNpy, type OtherMember, type TensorSource } from "../npy/mod.ts";
+import { openEach, openNpy, type OtherMember, type TensorSource } from "../npy/mod.ts";
 import { formatBytes, formatCount, formatError, significant } from "../report/format.ts";
 import { verdictWord } from "../report/record.ts";
 import { textTable } from "../report/table.ts";
-import { dtypeBytes, type FileDType } from "../tensor/dtype.ts";
+import { type DType, dtypeBytes } from "../tensor/dtype.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { refuseUnusedAs } from "./shared_options.ts";
 
 interface TensorInfo {
   readonly path: string;
-  readonly dtype: FileDType;
+  readonly dtype: DType;
   readonly shape: readonly number[];
   readonly elements: number;
   readonly bytes: number;
@@ -88,7 +88,7 @@ function describeOther({ path, bytes, message, fault }: OtherMember): OtherInfo 
 
 function describe(source: TensorSource): TensorInfo {
   const { path, shape, header } = source;
-  const dtype = fileDType(source);
+  const dtype = source.dtype;
   const elements = shape.includes(0) ? 0 : elementCount(shape);
   return {
     path,

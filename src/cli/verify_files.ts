@@ -4,7 +4,7 @@ import { failureFile, quoted } from "../bench/failures.ts";
 import { defined } from "../defined.ts";
 import { InputTypeError } from "../errors.ts";
 import { refuseWrite } from "../npy/atomic_write.ts";
-import { fileDType, type TensorSource, writeNpz } from "../npy/mod.ts";
+import { type TensorSource, writeNpz } from "../npy/mod.ts";
 import { permutedSource, reshapedSource } from "../npy/views.ts";
 import { printableMessage } from "../printable.ts";
 import { formatError } from "../report/format.ts";
@@ -126,7 +126,7 @@ export async function verifyFiles(
   { arithmetic, provider, saveFailures }: ClaimOptions,
 ): Promise<VerifiedFiles> {
   const { seed, fill, files } = source;
-  const stored = fileDType(output);
+  const stored = output.dtype;
   if (isIntegral(subject) && !isWhole(stored)) {
     throw new InputTypeError(
       `${DOING}: ${output.path} is ${stored}, sums of i8 are whole numbers, as of i32`,
@@ -150,7 +150,7 @@ export async function verifyFiles(
       ? await diagnose({ subject, operands, result: data, verified, ...asked })
       : undefined;
     const given = Object.values(files).find((file) => file !== undefined);
-    const dtype = given === undefined ? subject.traits.dtype : fileDType(given);
+    const dtype = given === undefined ? subject.traits.dtype : given.dtype;
     const setup = {
       ...subject.traits,
       ...{ algorithm: "other", device: "", provider, dtype },
@@ -263,7 +263,7 @@ async function verifyLayer(
   const source = { files, fill: defaultFill("f32"), seed: options.seed };
   // A runtime's f32 is f32, with Winograd at most: `auto` would take an error for a coarser type.
   const { arithmetic: asked } = options;
-  const arithmetic = asked === "auto" && result.dtype === "f32" ? "f32-any" : asked;
+  const arithmetic = asked === "auto" && ["f32", "bf16"].includes(result.dtype) ? "f32-any" : asked;
   const claim = { ...options, arithmetic };
   const { record } = await verifyFiles(subject, source, { output: result, result }, claim);
   return record;

@@ -1,10 +1,10 @@
 import { type Scalar, scalarFeature, sumScalar } from "./scalar.ts";
 
 /** Element type of a problem's operands. */
-type OperandType = "f32" | "f16" | "i8" | "f64";
+type OperandType = "f32" | "f16" | "bf16" | "i8" | "f64";
 
 /** Element type of a result; int8 operands give i32, i8 or u8. */
-type ResultType = "f32" | "f16" | "i32" | "i8" | "u8";
+type ResultType = "f32" | "f16" | "bf16" | "i32" | "i8" | "u8";
 
 /** In what products are summed: `f16` in short chains that are added to f32; `i32` of int8, four products a step. */
 export type Accumulation = "f32" | "f16" | "i32" | "f64";

@@ -124,7 +124,7 @@ export function im2colKernel(
       : `element(group, first + ${x}u, line)`;
   const fours = matrixElements(matrix) / 4;
   const values = {
-    type: shared === "none" ? element : four,
+    type: typeName(element, shared === "none" ? 1 : 4),
     element: text,
     result: `select(${zeroOf(element, shared === "none" ? 1 : 4)}, ${loads}, inside)`,
     begin: eachElement(size("count", fours)),

@@ -145,7 +145,7 @@ export function im2winKernel(
     source: sourceText(),
     store: to.store,
   };
-  const bytes = staged ? tile * scalarBytes(element) * interleave : 0;
+  const bytes = staged ? tile * scalarBytes(from.value) * interleave : 0;
   return templateKernel(module, traits, staged ? stagedTemplate : directTemplate, values, {
     workgroups,
     bytes: Math.ceil(bytes / 16) * 16,

@@ -3,6 +3,7 @@ import { Eta } from "../deps/eta.ts";
 import type { BindingKind, Kernel } from "./kernel.ts";
 import type { Subgroups } from "./matrix_units.ts";
 import {
+  heldScalar,
   type Scalar,
   scalarBytes,
   scalarFeature,
@@ -48,7 +49,8 @@ export interface ModuleBuilder {
   /**
    * Binds a tensor, in `parts` bindings of `partElements` vectors each where it exceeds one.
    *
-   * @param value What the kernel computes with; of f16 it is f32, and of i8 i32, where absent, else the element itself.
+   * @param value What the kernel computes with; of f16 it is f32, and of i8 i32, where absent, else the element itself. Of bf16 it is
+   * always f32.
    * @throws {Error} where single i8 are to be written, which share words.
    */
   tensor(
@@ -135,20 +137,33 @@ export function moduleBuilder(
       sizes.set(name, value);
       return `sizes.${name}`;
     },
-    tensor(name, kind, vector, split, element = "f32", value = sumScalar(element)) {
+    tensor(name, kind, vector, split, element = "f32", computed = sumScalar(element)) {
       tensors.push(name);
       const feature = scalarFeature(element);
       if (feature !== undefined) features.add(feature);
-      const singles = element === "i8" && vector === 1;
-      if (singles && kind === "write") {
+      const value = heldScalar(computed);
+      const singles = vector === 1 && (element === "i8" || element === "bf16");
+      if (singles && element === "i8" && kind === "write") {
         throw new Error(`Cannot write single ${element} to ${name}`);
       }
-      const { type, loaded, stored } = formOf(element, vector, value);
-      // An element of a part; single int8 are taken out of their words.
-      const at = (part: string, index: string) =>
-        singles
-          ? `extractBits(bitcast<i32>(${part}[(${index}) / 4u]), (${index}) % 4u * 8u, 8u)`
-          : `${part}[${index}]`;
+      if (element === "bf16" && !text.includes(BF16_TEXT)) text.push(BF16_TEXT);
+      const { type, given, loaded, stored } = formOf(element, vector, value);
+      // What threads share words of is changed a half at a time.
+      const shared = singles && kind === "write";
+      // An element of a part; single int8 and bf16 are taken out of their words.
+      const at = (part: string, index: string) => {
+        if (!singles) return `${part}[${index}]`;
+        if (element === "i8") {
+          return `extractBits(bitcast<i32>(${part}[(${index}) / 4u]), (${index}) % 4u * 8u, 8u)`;
+        }
+        const word = `${part}[(${index}) / 2u]`;
+        return `from_bf16(${shared ? `atomicLoad(&${word})` : word}, ${index})`;
+      };
+      const put = (part: string, index: string) =>
+        shared
+          ? `atomicAnd(&${part}[(${index}) / 2u], 0xffff0000u >> (${index}) % 2u * 16u); ` +
+            `atomicOr(&${part}[(${index}) / 2u], to_bf16(value) << (${index}) % 2u * 16u);`
+          : `${part}[${index}] = value;`;
       const access = kind === "read" ? "read" : "read_write";
       // `filter` alone is a reserved word.
       const names = range(split.parts).map((part) =>
@@ -160,7 +175,9 @@ export function moduleBuilder(
           : `select(${zeroOf(value, vector)}, ${text}, ${inside.join(" && ")})`;
       for (const part of names) {
         text.push(
-          `@group(0) @binding(${kinds.length}) var<storage, ${access}> ${part}: array<${type}>;`,
+          `@group(0) @binding(${kinds.length}) var<storage, ${access}> ${part}: array<${
+            shared ? "atomic<u32>" : type
+          }>;`,
         );
         kinds.push(kind);
       }
@@ -182,14 +199,14 @@ export function moduleBuilder(
             ? `  ${body}`
             : `  if (i < ${(place + 1) * partVectors}u) { ${body} }`;
         }).join("\n");
-      const loader = `fn load_${name}(i: u32) -> ${singles ? value : type} {\n${
+      const loader = `fn load_${name}(i: u32) -> ${given} {\n${
         choose((p, i) => `return ${at(p, i)};`)
       }\n}`;
       text.push(
         kind !== "write"
           ? loader
-          : `fn store_${name}(i: u32, value: ${type}) {\n${
-            choose((p, i) => `${p}[${i}] = value; return;`)
+          : `fn store_${name}(i: u32, value: ${given}) {\n${
+            choose((p, i) => `${put(p, i)} return;`)
           }\n}`,
       );
       let loads = kind !== "write";
@@ -247,22 +264,51 @@ export function moduleBuilder(
   return builder;
 }
 
-/** What values are in memory, and how they get out of it and back. */
+/** WGSL of bf16, of which words have two: the upper halves of f32's bits, to the nearest, of two the even one. */
+const BF16_TEXT = `\
+fn from_bf16(word: u32, i: u32) -> f32 {
+  return bitcast<f32>((word << (16u - i % 2u * 16u)) & 0xffff0000u);
+}
+fn from_bf16x4(words: vec2u) -> vec4f {
+  return bitcast<vec4f>(vec4u(words.x << 16u, words.x & 0xffff0000u, words.y << 16u, words.y & 0xffff0000u));
+}
+fn to_bf16(value: f32) -> u32 {
+  let bits = bitcast<u32>(value);
+  let is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+  return select(bits + 0x7fffu + ((bits >> 16u) & 1u), bits | 0x400000u, is_nan) >> 16u;
+}
+fn to_bf16x4(values: vec4f) -> vec2u {
+  return vec2u(
+    to_bf16(values.x) | (to_bf16(values.y) << 16u),
+    to_bf16(values.z) | (to_bf16(values.w) << 16u),
+  );
+}`;
+
+/**
+ * What values are in memory, and how they get out of it and back; `given` is what functions give and take that find an element of
+ * several bindings, or a part of a word.
+ */
 function formOf(element: Stored, vector: 1 | 4, value: Scalar) {
   const call = (name: string) => (text: string) => `${name}(${text})`;
   const same = (text: string) => text;
+  if (element === "bf16") {
+    return vector === 1
+      ? { type: "u32", given: "f32", loaded: same, stored: same }
+      : { type: "vec2u", given: "vec2u", loaded: call("from_bf16x4"), stored: call("to_bf16x4") };
+  }
   if (element === "i8") {
     const whole = vector === 4 && value !== "i8";
     return {
       type: "u32",
+      given: vector === 1 ? value : "u32",
       loaded: whole ? call("unpack4xI8") : same,
       stored: whole ? call("pack4xI8") : same,
     };
   }
   const type = vector === 4 ? `vec4<${element}>` : element;
   return element === value
-    ? { type, loaded: same, stored: same }
-    : { type, loaded: call(typeName(value, vector)), stored: call(type) };
+    ? { type, given: type, loaded: same, stored: same }
+    : { type, given: type, loaded: call(typeName(value, vector)), stored: call(type) };
 }
 
 const eta = new Eta({ autoEscape: false, autoTrim: false, useWith: false });

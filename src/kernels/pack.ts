@@ -3,7 +3,7 @@ import { range } from "./lists.ts";
 import bytesTemplate from "../../shaders/pack_bytes.wgsl" with { type: "text" };
 import stagedTemplate from "../../shaders/pack_staged.wgsl" with { type: "text" };
 import directTemplate from "../../shaders/pack_strided.wgsl" with { type: "text" };
-import { type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
+import { heldScalar, type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
 import { axisDigits, digitsText } from "./axes.ts";
 import { bankedIndex, sharesBanks } from "./loader.ts";
 import { eachElement, type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
@@ -96,7 +96,7 @@ function stagedTile(
 ): { readonly tileRows: number; readonly tileDepth: number } | undefined {
   if (depthFirst(shape) === undefined) return undefined;
   return byVectors(shape)
-    ? { tileRows: 64, tileDepth: LINE / scalarBytes(element) }
+    ? { tileRows: 64, tileDepth: LINE / scalarBytes(heldScalar(element)) }
     : { tileRows: 32, tileDepth: 32 };
 }
 

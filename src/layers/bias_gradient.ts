@@ -15,9 +15,9 @@ import { planOn } from "./plan_cache.ts";
 /** How a bias' gradient is prepared. */
 export interface BiasGradientOptions extends LayerOptions {
   /** Of the output's gradient; f32 where absent. f16 needs a device that was opened with `shader-f16`. */
-  readonly dtype?: "f32" | "f16";
+  readonly dtype?: "f32" | "f16" | "bf16";
   /** Of the bias' gradient; as the output's where absent. */
-  readonly outDtype?: "f32" | "f16";
+  readonly outDtype?: "f32" | "f16" | "bf16";
   /** Of the output's gradient; nchw where absent. */
   readonly layout?: Layout;
 }

@@ -1,16 +1,18 @@
 import { bufferBytes } from "../algorithms/tensors.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { expectArray, expectObject, expectWord, said } from "../expect.ts";
-import { createBuffer, download, upload } from "../gpu/buffers.ts";
+import { createBuffer, upload } from "../gpu/buffers.ts";
 import { BUFFER_USAGE } from "../gpu/constants.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
-import { arrayConstructor, dtypeBytes, type TypedArrayOf } from "../tensor/dtype.ts";
+import { fetchValues } from "../run/executor.ts";
+import { storedBytes } from "../tensor/convert.ts";
+import { arrayConstructor, type TensorData, type TypedArrayOf } from "../tensor/dtype.ts";
 import { FILTER_LAYOUTS, type FilterLayout, type Layout, LAYOUTS } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 
 /** Element types that kernels read and write. */
-export type GpuDType = "f16" | "f32" | "f64" | "i8" | "u8" | "i32";
-const GPU_DTYPES: readonly GpuDType[] = ["f16", "f32", "f64", "i8", "u8", "i32"];
+export type GpuDType = "f16" | "bf16" | "f32" | "f64" | "i8" | "u8" | "i32";
+const GPU_DTYPES: readonly GpuDType[] = ["f16", "bf16", "f32", "f64", "i8", "u8", "i32"];
 
 /** What a tensor on a device is, apart from its values. */
 export interface TensorSpec<D extends GpuDType = GpuDType> {
@@ -72,10 +74,7 @@ export class GpuTensor<D extends GpuDType = GpuDType> implements TensorSpec<D>, 
    */
   async read(): Promise<TypedArrayOf<D>> {
     this.#expectUse("read", BUFFER_USAGE.copySource, "COPY_SRC");
-    const values = new (arrayConstructor(this.dtype))(elementCount(this.shape));
-    const bytes = new Uint8Array(values.buffer);
-    await this.gpu.guard(() => download(this.gpu, this.buffer, 0, bytes.length, bytes));
-    return values;
+    return await this.gpu.guard(() => fetchValues(this.gpu, this.buffer, this));
   }
 
   /**
@@ -87,7 +86,7 @@ export class GpuTensor<D extends GpuDType = GpuDType> implements TensorSpec<D>, 
   write(values: TypedArrayOf<D>): void {
     this.#expectUse("write", BUFFER_USAGE.copyDestination, "COPY_DST");
     expectValues("Cannot write", this, values);
-    upload(this.gpu, this.buffer, 0, values);
+    upload(this.gpu, this.buffer, 0, storedBytes(this.dtype, values));
   }
 
   /** Frees its buffer, but not one that it was given. A second call does nothing. */
@@ -144,7 +143,7 @@ export function gpuTensor<D extends GpuDType>(
   if (from !== undefined) expectValues(doing, spec, from);
   const buffer = createBuffer(gpu, specBytes(spec), describeSpec(spec));
   const made = new GpuTensor(gpu, spec, buffer, true);
-  if (from !== undefined) upload(gpu, buffer, 0, from);
+  if (from !== undefined) upload(gpu, buffer, 0, storedBytes(spec.dtype, from));
   return made;
 }
 
@@ -188,12 +187,12 @@ function expectSpec(doing: string, spec: TensorSpec): void {
   expectWord(doing, "layout", layout, [...LAYOUTS, ...FILTER_LAYOUTS]);
 }
 
-function expectValues(doing: string, spec: TensorSpec, values: ArrayBufferView): void {
+function expectValues(doing: string, spec: TensorSpec, values: TensorData): void {
   if (!(values instanceof arrayConstructor(spec.dtype))) {
     throw new InputTypeError(`${doing}: the values of ${describeSpec(spec)} are no ${spec.dtype}`);
   }
   const count = elementCount(spec.shape);
-  const given = values.byteLength / dtypeBytes(spec.dtype);
+  const given = values.length;
   if (given !== count) {
     throw new InputTypeError(
       `${doing}: ${describeSpec(spec)} has ${count} elements, ${given} values are given`,

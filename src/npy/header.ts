@@ -1,6 +1,6 @@
 import { InputRangeError, InputSyntaxError, InputTypeError } from "../errors.ts";
-import { toBf16 } from "../tensor/convert.ts";
-import { dtypeBytes, type FileDType } from "../tensor/dtype.ts";
+import { storedBytes } from "../tensor/convert.ts";
+import { type DType, dtypeBytes } from "../tensor/dtype.ts";
 import { elementCount, type Tensor } from "../tensor/tensor.ts";
 import type { ByteSource } from "./bytes.ts";
 import { type Literal, parseLiteral } from "./python_literal.ts";
@@ -44,7 +44,7 @@ export function fileKind(bytes: Uint8Array): string | undefined {
  * stand in front of one and two characters. `l` and `long` have 64 bits, as on Linux and macOS. bf16 has the name that
  * ml_dtypes writes, and its own.
  */
-const NAMES: { readonly [D in FileDType]: string } = {
+const NAMES: { readonly [D in DType]: string } = {
   f16: "f2 e float16 half",
   bf16: "V2 bfloat16",
   f32: "f4 f float32 single",
@@ -61,14 +61,14 @@ const NAMES: { readonly [D in FileDType]: string } = {
 };
 
 /** The descriptor that `np.save` writes for a type, in little-endian order. */
-function npyDescr(dtype: FileDType): string {
+function npyDescr(dtype: DType): string {
   return `${dtypeBytes(dtype) === 1 ? "|" : "<"}${NAMES[dtype].split(" ")[0]}`;
 }
 
 /** The type of each name. */
-export const DTYPE_NAMES: ReadonlyMap<string, FileDType> = new Map(
+export const DTYPE_NAMES: ReadonlyMap<string, DType> = new Map(
   Object.entries(NAMES).flatMap(([dtype, names]) =>
-    names.split(" ").map((name) => [name, dtype as FileDType] as const)
+    names.split(" ").map((name) => [name, dtype as DType] as const)
   ),
 );
 
@@ -98,7 +98,7 @@ export interface NpyHeader {
   /** Of the file, where it is no `.npy`. */
   readonly format?: "safetensors";
   /** Of the elements. */
-  readonly dtype: FileDType;
+  readonly dtype: DType;
   /** Byte order of the data; true for one-byte dtypes. */
   readonly littleEndian: boolean;
   /** First axis fastest in the data; `shape` is the logical one all the same. */
@@ -222,7 +222,7 @@ function readDescr(
   descr: Literal,
   { as }: HeaderOptions,
   refusal: Refusal,
-): { dtype: FileDType; littleEndian: boolean } {
+): { dtype: DType; littleEndian: boolean } {
   if (descr.kind === "list" || descr.kind === "tuple") {
     throw new InputTypeError(
       refusal(descr.at, "numbers, found structures: save each field apart, as x['name']"),
@@ -252,7 +252,7 @@ function shown(descr: string): string {
   return `'${descr.length > 20 ? `${descr.slice(0, 20)}…` : descr}'`;
 }
 
-function readShape(shape: Literal, dtype: FileDType, refusal: Refusal): number[] {
+function readShape(shape: Literal, dtype: DType, refusal: Refusal): number[] {
   if (shape.kind !== "tuple") {
     throw new InputSyntaxError(refusal(shape.at, `the shape as a tuple, found ${shape.kind}`));
   }
@@ -281,7 +281,7 @@ function readShape(shape: Literal, dtype: FileDType, refusal: Refusal): number[]
  * @throws {RangeError} when the shape has too many axes for the header to hold.
  */
 export function encodeNpyHeader(
-  dtype: FileDType,
+  dtype: DType,
   shape: readonly number[],
 ): Uint8Array<ArrayBuffer> {
   const sizes = shape.length === 1 ? `${shape[0]},` : shape.join(", ");
@@ -302,24 +302,11 @@ export function encodeNpyHeader(
 
 const PIECE = 4 << 20;
 
-/**
- * The bytes of a tensor's `.npy` file in pieces of some MiB; the data is not copied.
- *
- * @param as The type that the file has where it is not the tensor's: values are rounded to it.
- */
-export function* npyBytes(
-  { dtype, shape, data }: Tensor,
-  as?: "bf16",
-): Generator<Uint8Array> {
-  yield encodeNpyHeader(as ?? dtype, shape);
-  if (as !== undefined) {
-    for (let start = 0; start < data.length; start += PIECE / 2) {
-      yield new Uint8Array(toBf16(data.subarray(start, start + PIECE / 2)).buffer);
-    }
-    return;
-  }
-  for (let offset = 0; offset < data.byteLength; offset += PIECE) {
-    const length = Math.min(PIECE, data.byteLength - offset);
-    yield new Uint8Array(data.buffer, data.byteOffset + offset, length);
+/** The bytes of a tensor's `.npy` file in pieces of some MiB; the data is not copied but of bf16. */
+export function* npyBytes({ dtype, shape, data }: Tensor): Generator<Uint8Array> {
+  yield encodeNpyHeader(dtype, shape);
+  const size = PIECE / data.BYTES_PER_ELEMENT;
+  for (let start = 0; start < data.length; start += size) {
+    yield storedBytes(dtype, data.subarray(start, start + size));
   }
 }

@@ -2,7 +2,7 @@ import assert from "#assert";
 import { run } from "../../tests/cli.ts";
 import { pythonWith } from "../../tests/python.ts";
 import { DTYPE_NAMES, encodeNpyHeader, parseNpyHeader } from "./header.ts";
-import { FILE_DTYPES } from "../tensor/dtype.ts";
+import { DTYPES } from "../tensor/dtype.ts";
 
 const DICT = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
 
@@ -20,7 +20,7 @@ function parse(text: string) {
 }
 
 Deno.test("encodeNpyHeader() makes what parseNpyHeader() reads, aligned to 64 bytes", () => {
-  for (const dtype of FILE_DTYPES) {
+  for (const dtype of DTYPES) {
     for (const shape of [[], [0], [7], [1, 3, 8, 8], [2 ** 30, 2 ** 10], Array(30).fill(1)]) {
       const bytes = encodeNpyHeader(dtype, shape);
       const parsed = parseNpyHeader(bytes, "x.npy");

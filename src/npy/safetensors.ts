@@ -1,6 +1,6 @@
 import { InputRangeError, InputSyntaxError, InputTypeError } from "../errors.ts";
 import { printableCell } from "../printable.ts";
-import { dtypeBytes, type FileDType } from "../tensor/dtype.ts";
+import { type DType, dtypeBytes } from "../tensor/dtype.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { type ByteSource, readExactly } from "./bytes.ts";
 import type { NpyHeader } from "./header.ts";
@@ -12,7 +12,7 @@ const MAX_JSON_BYTES = 32 << 20;
 const LENGTH_BYTES = 8;
 
 /** The format's names of element types. */
-const DTYPES: Readonly<Record<string, FileDType>> = {
+const DTYPES: Readonly<Record<string, DType>> = {
   F64: "f64",
   F32: "f32",
   F16: "f16",
@@ -29,7 +29,7 @@ const DTYPES: Readonly<Record<string, FileDType>> = {
 };
 
 /** The format's name of a type. */
-export function safetensorsDType(dtype: FileDType): string {
+export function safetensorsDType(dtype: DType): string {
   return Object.keys(DTYPES).find((name) => DTYPES[name] === dtype)!;
 }
 

@@ -4,7 +4,7 @@ import { type DType, DTYPES } from "../tensor/dtype.ts";
 import { fillTensor } from "../tensor/fill.ts";
 import { tensor } from "../tensor/tensor.ts";
 import { mutated } from "../../tests/support/mutations.ts";
-import { fileDType, openEach, openNpy, readNpy, writeNpy, writeNpyParts } from "./mod.ts";
+import { openEach, openNpy, readNpy, writeNpy, writeNpyParts } from "./mod.ts";
 import { inFolder } from "../../tests/cli.ts";
 
 /** A file as the format has it: the header's length, the header, data. */
@@ -31,9 +31,7 @@ Deno.test("tensors of every type come back from a file of safetensors, the other
       DTYPES.map((dtype: DType) => [`layer.${dtype}`, fillTensor(dtype, [3, 5], "integer", 1)]),
     );
     for (const [name, value] of Object.entries(values)) await writeNpy(`${file}:${name}`, value);
-    await writeNpy(`${file}:brain`, tensor("f32", [2], new Float32Array([1.5, -2])), {
-      as: "bf16",
-    });
+    await writeNpy(`${file}:brain`, tensor("bf16", [2], new Float32Array([1.5, -2])));
     await writeNpyParts(`${file}:parts`, { dtype: "f32", shape: [4], axis: 0 }, async (write) => {
       await write(new Float32Array([1, 2]), { first: 0, count: 2, size: 2 });
       await write(new Float32Array([3, 4]), { first: 2, count: 2, size: 2 });
@@ -42,7 +40,7 @@ Deno.test("tensors of every type come back from a file of safetensors, the other
       assert.deepEqual(await readNpy(`${file}:${name}`), value, name);
     }
     using brain = await openNpy(`${file}:brain`);
-    assert.deepEqual([fileDType(brain), [...(await brain.read()).data]], ["bf16", [1.5, -2]]);
+    assert.deepEqual([brain.dtype, [...(await brain.read()).data]], ["bf16", [1.5, -2]]);
     assert.deepEqual([...(await readNpy(`${file}:parts`)).data], [1, 2, 3, 4]);
     assert.equal((await namesOf(file)).length, DTYPES.length + 2);
     await assert.rejects(

@@ -4,7 +4,6 @@ import {
   arrayConstructor,
   type DType,
   dtypeBytes,
-  type FileDType,
   type TensorData,
   type TypedArrayOf,
 } from "../tensor/dtype.ts";
@@ -17,7 +16,7 @@ import { type HeaderOptions, MAX_HEADER_BYTES, type NpyHeader, parseNpyHeader } 
 export interface TensorSource extends Disposable {
   /** As it stands in messages. */
   readonly path: string;
-  /** Of the elements; f32 of a file of bf16. */
+  /** Of the elements. */
   readonly dtype: DType;
   /** Sizes in C order. */
   readonly shape: readonly number[];
@@ -89,11 +88,6 @@ export function headedSource(bytes: ByteSource, path: string, header: NpyHeader)
   return new NpySource(bytes, path, header);
 }
 
-/** The type that a source has in its file. */
-export function fileDType({ header, dtype }: Pick<TensorSource, "header" | "dtype">): FileDType {
-  return header?.dtype ?? dtype;
-}
-
 /** Bytes of the file that begins with a header. */
 export function npyFileBytes({ dtype, shape, dataOffset }: NpyHeader): number {
   // Zeros last, lest sizes that no number holds multiply first.
@@ -142,7 +136,7 @@ class NpySource implements TensorSource {
   ) {
     this.#bytes = bytes;
     this.#free = free;
-    this.dtype = header.dtype === "bf16" ? "f32" : header.dtype;
+    this.dtype = header.dtype;
     this.#raw = header.dtype === "bf16" ? "u16" : header.dtype;
     this.#transposed = header.fortranOrder && header.shape.length > 1;
     const sizes = this.#transposed ? header.shape.toReversed() : header.shape;
@@ -181,7 +175,7 @@ class NpySource implements TensorSource {
     { shared = false }: ReadOptions = {},
   ): Promise<Tensor<D>> {
     const data = newArray(dtype, this.#count, shared && !this.#transposed);
-    if (dtype === this.header.dtype) {
+    if (dtype === this.#raw && dtype === this.dtype) {
       await this.#fill(data, 0);
     } else {
       let offset = 0;
@@ -219,7 +213,8 @@ class NpySource implements TensorSource {
     const make = () => this.#chunkMemory(size);
     let raw = make();
     let other = size < count ? make() : raw;
-    const converted = dtype === this.header.dtype ? undefined : new (arrayConstructor(dtype))(size);
+    const same = dtype === this.#raw && dtype === this.dtype;
+    const converted = same ? undefined : new (arrayConstructor(dtype))(size);
     const begin = async (into: TensorData, start: number) => {
       const part = into.subarray(0, Math.min(size, count - start));
       await this.#fill(part, start);
@@ -237,7 +232,10 @@ class NpySource implements TensorSource {
           yield part as TypedArrayOf<D>;
         } else {
           const out = converted.subarray(0, part.length) as TypedArrayOf<D>;
-          convertValues(this.#valuesOf(part), this.dtype, out, dtype, { what: this.path, start });
+          const values = this.#valuesOf(part, out);
+          if (values !== out) {
+            convertValues(values, this.dtype, out, dtype, { what: this.path, start });
+          }
           yield out;
         }
       }
@@ -248,10 +246,10 @@ class NpySource implements TensorSource {
     }
   }
 
-  /** Elements of the file as those of its {@linkcode dtype}. */
-  #valuesOf(raw: TensorData): TensorData {
-    if (this.header.dtype !== "bf16") return raw;
-    const values = new Float32Array(raw.length);
+  /** Elements of the file as those of its {@linkcode dtype}; in `into` where that holds bf16 as they are. */
+  #valuesOf(raw: TensorData, into: TensorData): TensorData {
+    if (this.dtype !== "bf16") return raw;
+    const values = into instanceof Float32Array ? into : new Float32Array(raw.length);
     fromBf16(raw as Uint16Array, values);
     return values;
   }
@@ -299,8 +297,9 @@ class NpySource implements TensorSource {
 function newArray<D extends DType>(dtype: D, count: number, shared: boolean): TypedArrayOf<D> {
   if (!shared) return new (arrayConstructor(dtype))(count);
   // Arrays on either kind of memory are used alike, which the types do not know.
-  const buffer: unknown = new SharedArrayBuffer(count * dtypeBytes(dtype));
-  return new (arrayConstructor(dtype))(buffer as ArrayBuffer);
+  const kind = arrayConstructor(dtype);
+  const buffer: unknown = new SharedArrayBuffer(count * kind.BYTES_PER_ELEMENT);
+  return new kind(buffer as ArrayBuffer);
 }
 
 function chunkElements(from: DType, to: DType): number {

@@ -1,5 +1,6 @@
 import { InputTypeError } from "../errors.ts";
-import { type DType, dtypeBytes, type FileDType, type TensorData } from "../tensor/dtype.ts";
+import { type DType, dtypeBytes, type TensorData } from "../tensor/dtype.ts";
+import { storedBytes } from "../tensor/convert.ts";
 import { elementCount, type Tensor } from "../tensor/tensor.ts";
 import {
   lockFolder,
@@ -23,7 +24,7 @@ const PIECE = 4 << 20;
 
 /** A tensor that is written. */
 interface Added {
-  readonly dtype: FileDType;
+  readonly dtype: DType;
   readonly shape: readonly number[];
 }
 
@@ -148,9 +149,8 @@ async function openThere(file: string): Promise<ThereFile | undefined> {
  * ```
  */
 export function writeNpy(path: string, tensor: Tensor, options: WriteOptions = {}): Promise<void> {
-  const described = { dtype: options.as ?? tensor.dtype, shape: tensor.shape };
-  return writeTensor(path, described, async (write) => {
-    for (const piece of npyBytes(tensor, options.as)) await write(piece);
+  return writeTensor(path, tensor, async (write) => {
+    for (const piece of npyBytes(tensor)) await write(piece);
   }, options);
 }
 
@@ -160,8 +160,6 @@ export interface WriteOptions {
   readonly until?: Promise<unknown> | undefined;
   /** Whether a member of an archive may be replaced; a file of its own always is. On where absent. */
   readonly replace?: boolean | undefined;
-  /** Rounds the values to this type, which is of files alone. */
-  readonly as?: "bf16" | undefined;
 }
 
 /** Writes a part of a tensor's file: `count` entries of its axis from `first` on, of `data` with `size` entries. */
@@ -197,11 +195,8 @@ export async function writeNpyParts(
     await write(header);
     await body(async (data, { first, count, size }) => {
       for (let row = 0; row < rows; row++) {
-        const own = new Uint8Array(
-          data.buffer,
-          data.byteOffset + row * size * width,
-          count * width,
-        );
+        const begin = row * size * inner;
+        const own = storedBytes(dtype, data.subarray(begin, begin + count * inner));
         const at = header.length + (row * shape[axis]! + first) * width;
         await write(own, rows === 1 ? undefined : at);
       }
@@ -220,7 +215,7 @@ export function canSeek(path: string): boolean {
 /** @param body Writes a `.npy` file's bytes. */
 async function writeTensor(
   path: string,
-  described: { readonly dtype: FileDType; readonly shape: readonly number[] },
+  described: { readonly dtype: DType; readonly shape: readonly number[] },
   body: (write: WriteChunk) => Promise<void>,
   { until, replace = true }: WriteOptions,
 ): Promise<void> {
@@ -277,7 +272,7 @@ export async function proveNpy(path: string, replace: boolean): Promise<void> {
  */
 export async function proveRoom(
   path: string,
-  { dtype, shape }: { readonly dtype: FileDType; readonly shape: readonly number[] },
+  { dtype, shape }: { readonly dtype: DType; readonly shape: readonly number[] },
 ): Promise<void> {
   const member = memberToWrite(path);
   if (member === undefined || isSafetensorsPath(member.file)) return;

@@ -340,19 +340,20 @@ export function directFlops(problem: ConvProblem): number {
 }
 
 /** Element type of a convolution's operands. */
-export type ConvDType = "f32" | "f16" | "i8";
+export type ConvDType = "f32" | "f16" | "bf16" | "i8";
 /** All of them, in the order of lists. */
-export const CONV_DTYPES: readonly ConvDType[] = ["f32", "f16", "i8"];
+export const CONV_DTYPES: readonly ConvDType[] = ["f32", "f16", "bf16", "i8"];
 /** Those whose products and results round. */
-export const FLOAT_DTYPES: readonly ("f32" | "f16")[] = ["f32", "f16"];
+export const FLOAT_DTYPES: readonly ("f32" | "f16" | "bf16")[] = ["f32", "f16", "bf16"];
 /** Element type of a convolution's result. */
-export type ConvOutDType = "f32" | "f16" | "i32" | "i8" | "u8";
+export type ConvOutDType = "f32" | "f16" | "bf16" | "i32" | "i8" | "u8";
 /** All of them, in the order of lists. */
-export const CONV_OUT_DTYPES: readonly ConvOutDType[] = ["f32", "f16", "i32", "i8", "u8"];
+export const CONV_OUT_DTYPES: readonly ConvOutDType[] = ["f32", "f16", "bf16", "i32", "i8", "u8"];
 
 /** Element types of results that operands may have, the one that is taken where none is named first. */
 export function resultDtypes(dtype: ConvDType): readonly [ConvOutDType, ...ConvOutDType[]] {
-  return dtype === "i8" ? ["i32", "i8", "u8"] : dtype === "f16" ? ["f16", "f32"] : ["f32", "f16"];
+  if (dtype === "i8") return ["i32", "i8", "u8"];
+  return dtype === "f32" ? ["f32", "f16"] : [dtype, "f32"];
 }
 
 /** Element type of the bias: the result's, but i32 of int8, whose sums it is added to. */

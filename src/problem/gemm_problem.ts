@@ -8,13 +8,13 @@ export type Transpose = "nn" | "nt" | "tn" | "tt";
 /** All four, in the order of lists. */
 export const TRANSPOSES: readonly Transpose[] = ["nn", "nt", "tn", "tt"];
 
-/** Element type of the result of f16 operands, and of what is added to it. */
-export type GemmOutDType = "f32" | "f16";
+/** Element type of the result of f16 and bf16 operands, theirs or f32, and of what is added to it. */
+export type GemmOutDType = "f32" | "f16" | "bf16";
 
 /** Element type of A and B; {@linkcode gemmElement} has the others'. */
-export type GemmDType = "f32" | "f16" | "i8" | "f64";
-/** All four, in the order of lists. */
-export const GEMM_DTYPES: readonly GemmDType[] = ["f32", "f16", "i8", "f64"];
+export type GemmDType = "f32" | "f16" | "bf16" | "i8" | "f64";
+/** All of them, in the order of lists. */
+export const GEMM_DTYPES: readonly GemmDType[] = ["f32", "f16", "bf16", "i8", "f64"];
 
 /** What products are summed in; only f16 ones leave a choice. */
 export type GemmAccumulate = "f32" | "f16";
@@ -125,15 +125,20 @@ export function gemmShape(problem: GemmProblem, which: GemmTensor): number[] {
 /**
  * Element type of one of the tensors: that of A and B, but for `i8`, whose products are summed in i32.
  *
- * @param outDtype Of the others of f16, where they are not f16 too.
+ * @param outDtype Of the others of f16 and bf16, where they are not that too.
  */
 export function gemmElement(
   dtype: GemmDType,
   which: GemmTensor,
-  outDtype: GemmOutDType = "f16",
+  outDtype?: GemmOutDType,
 ): DType {
   if (which === "a" || which === "b") return dtype;
-  return dtype === "i8" ? "i32" : dtype === "f16" ? outDtype : dtype;
+  return dtype === "i8" ? "i32" : isShort(dtype) ? outDtype ?? dtype : dtype;
+}
+
+/** Whether a type is one of 16 bits, which is summed in f32 and has a choice of results. */
+export function isShort(dtype: string): dtype is "f16" | "bf16" {
+  return dtype === "f16" || dtype === "bf16";
 }
 
 /** The tensors a problem reads, in the order of its definition. */
@@ -164,7 +169,7 @@ export interface GemmArithmetic {
   readonly dtype: GemmDType;
   /** In what f16 is summed. */
   readonly accumulate: GemmAccumulate;
-  /** Of f16's result, bias, C and residual; f16 where absent. */
+  /** Of the result, bias, C and residual of f16 and bf16, theirs or f32; theirs where absent. */
   readonly outDtype?: GemmOutDType | undefined;
 }
 
@@ -178,9 +183,10 @@ export function checkGemmArithmetic(
   problem: GemmProblem,
   { dtype, accumulate, outDtype }: Partial<GemmArithmetic> & Pick<GemmArithmetic, "dtype">,
 ): void {
-  if (outDtype !== undefined && outDtype !== dtype && dtype !== "f16") {
+  if (outDtype !== undefined && outDtype !== dtype && !(isShort(dtype) && outDtype === "f32")) {
     throw new InputRangeError(
-      `Cannot multiply: only f16 products have results of another type, the dtype is ${dtype}`,
+      `Cannot multiply: only f16 and bf16 products have results of another type, f32, ` +
+        `the dtype is ${dtype}`,
     );
   }
   if (accumulate === "f16" && dtype !== "f16") {
@@ -188,7 +194,7 @@ export function checkGemmArithmetic(
       `Cannot multiply: only f16 products can be summed in f16, the dtype is ${dtype}`,
     );
   }
-  if (dtype === "f32" || dtype === "f16") {
+  if (dtype === "f32" || isShort(dtype)) {
     for (const name of ["alpha", "beta"] as const) {
       if (Number.isFinite(Math.fround(problem[name]))) continue;
       throw new InputRangeError(

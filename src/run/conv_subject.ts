@@ -1,5 +1,5 @@
 import type { Grouping } from "../accuracy/groups.ts";
-import { arithmeticPrecision, F16, F32, I32 } from "../accuracy/precision.ts";
+import { arithmeticPrecision, BF16, F16, F32, I32, type Precision } from "../accuracy/precision.ts";
 import { projectionNoise } from "../accuracy/projection.ts";
 import { NO_ERRORS_YARDSTICK } from "../accuracy/yardstick.ts";
 import { shortlist } from "../algorithms/cost/shortlist.ts";
@@ -315,12 +315,15 @@ function convReference(conv: Conv): SubjectReference {
   };
 }
 
+/** Of results that are coarser than f32. */
+const PRECISIONS: { readonly [dtype in ConvOutDType]?: Precision } = { f16: F16, bf16: BF16 };
+
 function convTolerance(conv: Conv): SubjectTolerance {
   const { problem, layout, filterLayout, epilogue, outDtype } = conv;
   const { groups, filterSize } = problem;
   const backward = problem.op === "bwd-filter";
   const precision = (arithmetic: PlanArithmetic) =>
-    arithmeticPrecision(isBytes(conv) ? I32 : outDtype === "f16" ? F16 : F32, arithmetic);
+    arithmeticPrecision(isBytes(conv) ? I32 : PRECISIONS[outDtype] ?? F32, arithmetic);
   const tilesOf = ({ tiles: [share] = [] }: PlanArithmetic): ResultTiles | undefined =>
     share && { tile: share.axes.map(({ n }) => n) };
   return {

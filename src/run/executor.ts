@@ -17,7 +17,13 @@ import {
 } from "../gpu/prepare.ts";
 import { CPU_DEVICE, type DeviceDescription } from "../report/environment.ts";
 import type { TimeRecord } from "../report/record.ts";
-import { arrayConstructor, type DType, type TypedArrayOf } from "../tensor/dtype.ts";
+import { fromBf16, toBf16 } from "../tensor/convert.ts";
+import {
+  arrayConstructor,
+  type DType,
+  type TensorData,
+  type TypedArrayOf,
+} from "../tensor/dtype.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { fromCanonical } from "./operands.ts";
 import type {
@@ -43,41 +49,48 @@ export async function runPlan<D extends DType>(
   repeats = 1,
 ): Promise<Execution & { readonly result: TypedArrayOf<D> }> {
   using buffers = createPlanBuffers(gpu, plan);
-  await uploadOperands(gpu, buffers, operands);
+  await uploadOperands(gpu, plan, buffers, operands);
   using prepared = await preparePlan(gpu, plan, buffers);
   const timings = await execute(gpu, prepared, { samples, repeats });
-  return { ...timings, result: await fetchResult(gpu, buffers, result) };
+  return { ...timings, result: await fetchValues(gpu, buffers.get(result.role), result) };
 }
 
-/** Fetches a plan's result, to memory of its own where no room of its type and size is given. */
-async function fetchResult<D extends DType>(
+/** Fetches the values of a buffer, to memory of their own where no room of their type and size is given. */
+export async function fetchValues<D extends DType>(
   gpu: GpuDevice,
-  buffers: PlanBuffers,
-  { role, dtype, shape }: SubjectTensor<D>,
+  from: GPUBuffer,
+  { dtype, shape }: Pick<SubjectTensor<D>, "dtype" | "shape">,
   room?: TypedArrayOf<D>,
 ): Promise<TypedArrayOf<D>> {
-  const result = room ?? new (arrayConstructor(dtype))(elementCount(shape));
-  const bytes = new Uint8Array(result.buffer, result.byteOffset, result.byteLength);
-  await download(gpu, buffers.get(role), 0, bytes.length, bytes);
+  const count = elementCount(shape);
+  const result = room ?? new (arrayConstructor(dtype))(count);
+  const stored: TensorData = dtype === "bf16" ? new Uint16Array(count) : result;
+  const bytes = new Uint8Array(stored.buffer, stored.byteOffset, stored.byteLength);
+  await download(gpu, from, 0, bytes.length, bytes);
+  if (stored instanceof Uint16Array) fromBf16(stored, result as Float32Array);
   return result;
 }
 
 /** Copies every operand to its buffer; chunks go there as they come. */
 async function uploadOperands(
   gpu: GpuDevice,
+  plan: Plan,
   buffers: Pick<PlanBuffers, "get">,
   operands: PlanOperands,
 ): Promise<void> {
   for (const [role, data] of Object.entries(operands) as [BufferRole, OperandData][]) {
     const buffer = buffers.get(role);
+    const packed = plan.buffers.some((one) => one.role === role && one.dtype === "bf16");
+    const stored = (data: TensorData) => packed ? toBf16(data) : data;
     if (typeof data !== "function") {
-      upload(gpu, buffer, 0, data);
+      upload(gpu, buffer, 0, stored(data));
       continue;
     }
     let offset = 0;
     for await (const chunk of data()) {
-      upload(gpu, buffer, offset, chunk);
-      offset += chunk.byteLength;
+      const part = stored(chunk);
+      upload(gpu, buffer, offset, part);
+      offset += part.byteLength;
     }
   }
 }
@@ -195,10 +208,12 @@ function loadOnGpu(
 ): Loaded {
   const resources = new DisposableStack();
   const shared: Partial<Record<BufferRole, GPUBuffer>>[] = [];
+  let loaded: Plan | undefined;
   const buffersOf = async (plan: Plan, copy: number): Promise<PlanBuffers> => {
     const buffers = resources.use(createPlanBuffers(gpu, plan, shared[copy]));
     if (shared[copy] !== undefined) return buffers;
-    await uploadOperands(gpu, buffers, operands);
+    loaded = plan;
+    await uploadOperands(gpu, plan, buffers, operands);
     shared[copy] = Object.fromEntries(
       subject.operands.map(({ role }) => [role, buffers.get(role)]),
     );
@@ -219,12 +234,17 @@ function loadOnGpu(
       return {
         ...timedPlan(gpu, prepared),
         hot: timedPlan(gpu, prepared.slice(0, 1)),
-        fetch: async (room) => await fetchResult(gpu, sets[0]!, result, room) as HostData,
+        fetch: async (room) => {
+          const buffer = sets[0]!.get(result.role);
+          return await fetchValues(gpu, buffer, result, room) as HostData;
+        },
       };
     },
     async replace(operands) {
       const get = (copy: number) => (role: BufferRole) => shared[copy]![role]!;
-      for (const copy of shared.keys()) await uploadOperands(gpu, { get: get(copy) }, operands);
+      for (const copy of shared.keys()) {
+        await uploadOperands(gpu, loaded!, { get: get(copy) }, operands);
+      }
     },
     [Symbol.dispose]: () => during("close", () => resources.dispose()),
   };

@@ -1,4 +1,12 @@
-import { arithmeticPrecision, F16, F32, F64, I32, type Precision } from "../accuracy/precision.ts";
+import {
+  arithmeticPrecision,
+  BF16,
+  F16,
+  F32,
+  F64,
+  I32,
+  type Precision,
+} from "../accuracy/precision.ts";
 import { doubleNoise, projectionNoise } from "../accuracy/projection.ts";
 import { NO_ERRORS_YARDSTICK } from "../accuracy/yardstick.ts";
 import { shortlistProduct } from "../algorithms/cost/shortlist.ts";
@@ -17,6 +25,7 @@ import {
   type GemmProblem,
   gemmShape,
   type GemmTensor,
+  isShort,
 } from "../problem/gemm_problem.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
@@ -40,10 +49,11 @@ const SAMPLE_SHARE = 4;
 /** Sums in twice the precision of f64 take as much longer. */
 const COMPENSATED_SHARE = 10;
 
-/** In what results are summed and stored, but for sums in f16. */
+/** In what results are summed and stored, but for sums in f16 and results in f32. */
 const PRECISIONS: Readonly<Record<GemmDType, Precision>> = {
   f32: F32,
   f16: F16,
+  bf16: BF16,
   f64: F64,
   i8: I32,
 };
@@ -55,7 +65,7 @@ function gemmPrecision(
 ): Precision {
   const own = PRECISIONS[dtype];
   return arithmeticPrecision(
-    dtype === "f16" && outDtype === "f32" ? { ...own, result: "f32" } : own,
+    outDtype === "f32" ? { ...own, result: "f32" } : own,
     arithmetic,
   );
 }
@@ -79,7 +89,7 @@ export function gemmRequest(
     problem,
     dtype,
     ...(accumulate === undefined || accumulate === "f32" ? {} : { accumulate }),
-    ...(outDtype === undefined || dtype !== "f16" ? {} : { outDtype }),
+    ...(outDtype === undefined || !isShort(dtype) ? {} : { outDtype }),
     ...defined({ math, policy, splits, flush, balance, variant }),
     limits,
     ...defined({ matrixUnits, device, tuning, sizes }),

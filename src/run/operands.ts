@@ -1,7 +1,7 @@
 import { InputTypeError } from "../errors.ts";
 import { expectObject } from "../expect.ts";
 import type { TensorSource } from "../npy/mod.ts";
-import { convertDType } from "../tensor/convert.ts";
+import { convertDType, convertValues } from "../tensor/convert.ts";
 import { arrayConstructor, type DType } from "../tensor/dtype.ts";
 import { type FillKind, fillTensor } from "../tensor/fill.ts";
 import { permute } from "../tensor/layout.ts";
@@ -76,7 +76,24 @@ function factorOf({ role }: SubjectTensor, { lossScale = 1 }: LossScale): number
 function scaledTo(dtype: DType, values: Float32Array, factor: number): HostData {
   const scaled = new (arrayConstructor(dtype))(values.length) as HostData;
   for (let i = 0; i < values.length; i++) scaled[i] = values[i]! * factor;
-  return scaled;
+  return dtype === "bf16" ? rounded(scaled) : scaled;
+}
+
+/** A copy of values as bf16 has them. */
+function rounded(values: HostData): HostData {
+  const copy = new Float32Array(values.length);
+  convertValues(values, "f32", copy, "bf16");
+  return copy;
+}
+
+/** The operands as a device has them: those of bf16 rounded. */
+export function heldOperands(subject: Subject, operands: HostOperands): HostOperands {
+  return Object.fromEntries(
+    Object.entries(operands).map(([role, data]: [string, HostData]) => {
+      const { dtype } = subject.operands.find((one) => one.role === role) ?? {};
+      return [role, dtype === "bf16" ? rounded(data) : data];
+    }),
+  );
 }
 
 /** Fills all operands that a subject reads. */
@@ -116,7 +133,7 @@ export async function readWidest(subject: Subject, from: OperandSource): Promise
 }
 
 /** Types whose values f32 holds. */
-const NARROW: readonly DType[] = ["f16", "f32", "i8", "u8", "i16", "u16", "bool"];
+const NARROW: readonly DType[] = ["f16", "bf16", "f32", "i8", "u8", "i16", "u16", "bool"];
 
 /** The operands as streams of chunks; made ones whole. */
 export function chunkedOperands(subject: Subject, from: OperandSource): PlanOperands {
@@ -135,7 +152,7 @@ async function* chunksOf(file: OperandFile, one: SubjectTensor, from: LossScale)
 }
 
 /**
- * The operands that a subject reads, of those that a caller gives. Where they are looked into before they are on their way to the
+ * The operands that a subject reads, of those that a caller gives; of bf16 rounded to it. Where they are looked into before they are on their way to the
  * device, as integers are (`admit`), they are copies.
  *
  * @param copied Whether they are in any event.
@@ -157,6 +174,7 @@ export function usedOperands(
       throw new InputTypeError(`${doing}: ${role} is no ${dtype} data`);
     }
     if (data.length === count) {
+      if (dtype === "bf16") return [role, rounded(data)];
       return [role, copied || subject.planner.admit ? data.slice() : data];
     }
     throw new InputTypeError(

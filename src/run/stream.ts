@@ -36,7 +36,6 @@ import {
   type Subject,
   subjectBytes,
   type SubjectTensor,
-  tensorBytes,
 } from "./subject.ts";
 import { timeRecord } from "./timing.ts";
 
@@ -247,8 +246,9 @@ function only(subject: Subject, wanted: (one: Subject["operands"][number]) => bo
 /** Room for a subject's operands, which the reference's workers share. */
 function emptyOperands({ operands }: Subject): HostOperands {
   return Object.fromEntries(operands.map(({ role, dtype, shape }) => {
-    const buffer: unknown = new SharedArrayBuffer(tensorBytes({ dtype, shape }));
-    return [role, new (arrayConstructor(dtype))(buffer as ArrayBuffer)];
+    const kind = arrayConstructor(dtype);
+    const buffer: unknown = new SharedArrayBuffer(elementCount(shape) * kind.BYTES_PER_ELEMENT);
+    return [role, new kind(buffer as ArrayBuffer)];
   }));
 }
 

@@ -6,13 +6,14 @@ import type { GpuDevice } from "../gpu/gpu_device.ts";
 import { createPlanBuffers, preparePlan } from "../gpu/prepare.ts";
 import type { TimeRecord } from "../report/record.ts";
 import { dtypeBytes } from "../tensor/dtype.ts";
+import { storedBytes } from "../tensor/convert.ts";
 import { fillTensor } from "../tensor/fill.ts";
 import type { Planning, Subject } from "./subject.ts";
 import { type Timed, timedPlan, timeRecord, timeRivals, type TimingProtocol } from "./timing.ts";
 
 export interface TimedPlan {
   readonly plan: Plan;
-  readonly dtype: "f32" | "f16" | "i8" | "f64";
+  readonly dtype: "f32" | "f16" | "bf16" | "i8" | "f64";
 }
 
 /** What a plan took, or why it did not run, as a sentence. */
@@ -123,7 +124,7 @@ function randomBuffer(
   const { data } = fillTensor(dtype, [count], dtype === "i8" ? "int8" : "uniform11", 1);
   const buffer = createBuffer(gpu, RANDOM_BYTES, "random data");
   made.set(dtype, buffer);
-  upload(gpu, buffer, 0, data);
+  upload(gpu, buffer, 0, storedBytes(dtype, data));
   return buffer;
 }
 

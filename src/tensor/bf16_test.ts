@@ -1,6 +1,6 @@
 import assert from "#assert";
 import { fromBf16, toBf16 } from "./convert.ts";
-import { FILL_KINDS, fillForBf16 } from "./fill.ts";
+import { FILL_KINDS, fillTensor } from "./fill.ts";
 
 function rounded(values: Float64Array<ArrayBuffer> | BigInt64Array<ArrayBuffer>): number[] {
   const back = new Float32Array(values.length);
@@ -56,13 +56,13 @@ Deno.test("toBf16() rounds once, to nearest even", () => {
   );
 });
 
-Deno.test("fillForBf16() draws uniform values that bf16 holds", () => {
+Deno.test("fillTensor() draws values that bf16 holds", () => {
   for (const kind of FILL_KINDS) {
-    const { data } = fillForBf16([1000], kind, 3);
-    if (!kind.startsWith("uniform")) continue;
+    const { data } = fillTensor("bf16", [1000], kind, 3);
     const back = new Float32Array(data.length);
     fromBf16(toBf16(data), back);
     assert.deepEqual(back, data);
+    if (!kind.startsWith("uniform")) continue;
     assert.ok(data.every((value) => value >= (kind === "uniform01" ? 0 : -1) && value < 1));
   }
 });

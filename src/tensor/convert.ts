@@ -46,9 +46,27 @@ export function fromBf16(bits: Uint16Array, into: Float32Array): void {
   for (let i = 0; i < bits.length; i++) words[i] = bits[i]! << 16;
 }
 
+/** Rounds values to bf16, once each. */
+function roundToBf16(from: TensorData, into: Float32Array): void {
+  for (let i = 0; i < from.length; i++) {
+    const one = from[i]!;
+    into[i] = bf16round(typeof one === "bigint" ? roundedToOdd(one) : one);
+  }
+}
+
 /** Values as bits of bf16, each rounded once, to nearest even; what is too large becomes infinity, and NaN stays one. */
 export function toBf16(values: TensorData): Uint16Array<ArrayBuffer> {
   const result = new Uint16Array(values.length);
+  if (values instanceof Float32Array) {
+    const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
+    for (let i = 0; i < words.length; i++) {
+      const word = words[i]!;
+      result[i] = (word & 0x7fffffff) > 0x7f800000
+        ? (word >>> 16) | 0x40
+        : (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
+    }
+    return result;
+  }
   const single = new Float32Array(1);
   const bits = new Uint32Array(single.buffer);
   for (let i = 0; i < values.length; i++) {
@@ -57,6 +75,12 @@ export function toBf16(values: TensorData): Uint16Array<ArrayBuffer> {
     result[i] = (bits[0]! >>> 16) | (Number.isNaN(single[0]) ? 0x40 : 0);
   }
   return result;
+}
+
+/** Elements as files and devices have them: a view, or a copy of bf16. */
+export function storedBytes(dtype: DType, data: TensorData): Uint8Array<ArrayBuffer> {
+  const { buffer, byteOffset, byteLength } = dtype === "bf16" ? toBf16(data) : data;
+  return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 /** Smallest value of an integer dtype, and the first one beyond its largest. */
@@ -116,6 +140,7 @@ export function convertValues<D extends DType>(
 ): void {
   const out: TensorData = to;
   if (dtype === "bool") return toBool(from, out);
+  if (out instanceof Float32Array && dtype === "bf16") return roundToBf16(from, out);
   const range = RANGES[dtype];
   const checked = range !== undefined && !fits(RANGES[fromDType], range);
   const refuse = (index: number) => {

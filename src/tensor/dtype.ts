@@ -1,8 +1,12 @@
 /** Element types of tensors, and the typed arrays that hold them. */
 
-/** Element type. `bool` is one byte, 0 or 1, as in NumPy. */
+/**
+ * Element type. `bool` is one byte, 0 or 1, as in NumPy. `bf16`, the upper half of f32's bits, is that in files and on devices; no
+ * array of JavaScript has it, so that a tensor of it is an array of f32, which holds its values exactly.
+ */
 export type DType =
   | "f16"
+  | "bf16"
   | "f32"
   | "f64"
   | "i8"
@@ -15,13 +19,12 @@ export type DType =
   | "u64"
   | "bool";
 
-/** Element type of a file. `bf16`, the upper half of f32's bits, is of files alone: it is read as f32, which holds it exactly. */
-export type FileDType = DType | "bf16";
-
 /** The typed array that holds a tensor of each dtype. */
 export interface TypedArrays {
   /** Two bytes. */
   f16: Float16Array<ArrayBuffer>;
+  /** Four bytes, of which the lower two are 0. */
+  bf16: Float32Array<ArrayBuffer>;
   /** Four bytes. */
   f32: Float32Array<ArrayBuffer>;
   /** Eight bytes. */
@@ -63,6 +66,7 @@ export interface ArrayConstructorOf<D extends DType> {
 
 const CONSTRUCTORS: { readonly [D in DType]: ArrayConstructorOf<D> } = {
   f16: Float16Array,
+  bf16: Float32Array,
   f32: Float32Array,
   f64: Float64Array,
   i8: Int8Array,
@@ -79,22 +83,17 @@ const CONSTRUCTORS: { readonly [D in DType]: ArrayConstructorOf<D> } = {
 /** All dtypes, in the order help texts list them. */
 export const DTYPES: readonly DType[] = Object.keys(CONSTRUCTORS) as DType[];
 
-/** All dtypes of files, in the order help texts list them. */
-export const FILE_DTYPES: readonly FileDType[] = DTYPES.flatMap((dtype) =>
-  dtype === "f16" ? [dtype, "bf16" as const] : dtype
-);
-
 /** Typed array constructor for `dtype`. */
 export function arrayConstructor<D extends DType>(dtype: D): ArrayConstructorOf<D> {
   return CONSTRUCTORS[dtype];
 }
 
-/** The dtype of an array; u8 of bytes, which may also be of bool. */
+/** The dtype of an array; u8 of bytes, which may also be of bool, and f32 of what may be bf16. */
 export function dtypeOf(data: TensorData): DType {
-  return DTYPES.find((dtype) => data instanceof CONSTRUCTORS[dtype])!;
+  return DTYPES.find((dtype) => dtype !== "bf16" && data instanceof CONSTRUCTORS[dtype])!;
 }
 
-/** Bytes per element. */
-export function dtypeBytes(dtype: FileDType): number {
+/** Bytes per element of files and on devices. */
+export function dtypeBytes(dtype: DType): number {
   return dtype === "bf16" ? 2 : CONSTRUCTORS[dtype].BYTES_PER_ELEMENT;
 }

@@ -41,7 +41,7 @@ const BLOCK = 4096;
 
 /**
  * A tensor of seeded random values, the same bits on every machine. Uniform values have 24 bits (11 in
- * f16), so that the dtype holds them exactly and f32 and f64 get the same ones; normal values are
+ * f16, 8 in bf16), so that the dtype holds them exactly and f32 and f64 get the same ones; normal values are
  * rounded to the dtype.
  *
  * @throws {TypeError} for integer dtypes with a fill of fractions.
@@ -62,30 +62,7 @@ export function fillTensor<D extends DType>(
   kind: FillKind,
   seed: number,
 ): Tensor<D> {
-  return filled(dtype, shape, { kind, seed, bits: dtype === "f16" ? 11 : 24 });
-}
-
-/** {@linkcode fillTensor} of f32, whose uniform values have the 8 bits that bf16 holds. */
-export function fillForBf16(
-  shape: readonly number[],
-  kind: FillKind,
-  seed: number,
-): Tensor<"f32"> {
-  return filled("f32", shape, { kind, seed, bits: 8 });
-}
-
-function filled<D extends DType>(
-  dtype: D,
-  shape: readonly number[],
-  { kind, seed, bits }: {
-    readonly kind: FillKind;
-    readonly seed: number;
-    /** Of uniform values. */
-    readonly bits: number;
-  },
-): Tensor<D> {
-  const real = dtype === "f16" || dtype === "f32" || dtype === "f64";
-  if (!real && !WHOLE.includes(kind)) {
+  if (!isReal(dtype) && !WHOLE.includes(kind)) {
     throw new InputTypeError(
       `Cannot fill with ${kind}: ${dtype} takes only the fills ${WHOLE.join(", ")}`,
     );
@@ -98,7 +75,7 @@ function filled<D extends DType>(
   const data: TensorData = result.data;
   const words = new Uint32Array(BLOCK);
   const values = new Float64Array(BLOCK);
-  const draw = drawing(dtype, kind, 32 - bits);
+  const draw = drawing(dtype, kind, 32 - (dtype === "f16" ? 11 : dtype === "bf16" ? 8 : 24));
   const count = elementCount(shape);
   for (let start = 0; start < count; start += BLOCK) {
     random.fill(words);
@@ -112,7 +89,12 @@ function filled<D extends DType>(
     }
   }
   if (kind === "mixed") mixScales(result, random);
+  if (dtype === "bf16") convertValues(data, "f32", result.data, dtype);
   return result;
+}
+
+function isReal(dtype: DType): boolean {
+  return dtype === "bf16" || dtype.startsWith("f");
 }
 
 /** Multiplies each slice along the first axis by a power of ten of its own. */
@@ -135,7 +117,7 @@ function drawing(
   kind: FillKind,
   drop: number,
 ): (words: Uint32Array, values: Float64Array) => void {
-  const real = dtype.startsWith("f");
+  const real = isReal(dtype);
   switch (kind) {
     case "uniform01":
       return (words, values) => scale(words, values, drop, 1 / (1 << (32 - drop)), 0);

@@ -4,9 +4,9 @@ import { isInputError } from "../errors.ts";
 import { printableMessage } from "../printable.ts";
 import { writeError } from "../npy/atomic_write.ts";
 import { npyBytes } from "../npy/header.ts";
-import { fileDType, openNpy, type TensorSource } from "../npy/mod.ts";
+import { openNpy, type TensorSource } from "../npy/mod.ts";
 import { elementCount, type Tensor, tensor } from "../tensor/tensor.ts";
-import { arrayConstructor, type FileDType } from "../tensor/dtype.ts";
+import { arrayConstructor, type DType } from "../tensor/dtype.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
 import { caseRecord } from "../run/case_record.ts";
@@ -138,7 +138,7 @@ function timeOf(microseconds: number) {
 }
 
 function outDtypeOf({ dtype }: FuzzCase, output: TensorSource): string | undefined {
-  const stored = fileDType(output);
+  const stored = output.dtype;
   return stored === dtype || dtype === "i8" ? undefined : stored;
 }
 
@@ -154,8 +154,8 @@ async function writeBytes(path: string, pieces: Iterable<Uint8Array>): Promise<v
 }
 
 async function writeOperand(path: string, { dtype }: FuzzCase, value: Tensor): Promise<void> {
-  const stored = dtype === "f16" ? convertDType(value, "f16") : value;
-  await writeBytes(path, npyBytes(stored, dtype === "bf16" ? "bf16" : undefined));
+  const stored = dtype === "f16" || dtype === "bf16" ? convertDType(value, dtype) : value;
+  await writeBytes(path, npyBytes(stored));
 }
 
 /** Fills the result's file with NaN, in integers -1: a kernel that does not write it is found out. Gives its bytes. */
@@ -164,20 +164,15 @@ async function writePoison(
   { dtype }: FuzzCase,
   { result: { shape } }: Subject,
 ): Promise<Uint8Array> {
-  const stored = dtype === "bf16" || dtype === "f16" ? "f16" : dtype === "i8" ? "i32" : "f32";
+  const stored = dtype === "i8" ? "i32" : dtype;
   const data = new (arrayConstructor(stored))(elementCount(shape));
   new Uint8Array(data.buffer).fill(0xff);
-  // Two bytes of NaN in f16 are NaN in bf16, too.
-  const [header, ...pieces] = npyBytes(tensor(stored, shape, data as never));
-  const all = dtype === "bf16"
-    ? [...npyBytes(tensor("f32", shape, new Float32Array(data.length)), "bf16")].slice(0, 1)
-    : [header!];
-  await writeBytes(path, [...all, ...pieces]);
+  await writeBytes(path, npyBytes(tensor(stored, shape, data as never)));
   return await Deno.readFile(path);
 }
 
 /** Types that results may have, by their operands'. */
-const RESULTS: Readonly<Record<string, readonly FileDType[]>> = {
+const RESULTS: Readonly<Record<string, readonly DType[]>> = {
   f32: ["f32", "f64"],
   f16: ["f16", "f32", "f64"],
   bf16: ["bf16", "f32", "f64"],
@@ -211,15 +206,15 @@ async function openResult(
   const own = output.shape;
   const fault = own.length !== shape.length || own.some((size, axis) => size !== shape[axis])
     ? `its output has shape [${own.join(", ")}], expected [${shape.join(", ")}]`
-    : isAllowed(fileDType(output), dtype, claim)
+    : isAllowed(output.dtype, dtype, claim)
     ? undefined
-    : `its output is ${fileDType(output)}, expected ${RESULTS[dtype]!.join(" or ")}`;
+    : `its output is ${output.dtype}, expected ${RESULTS[dtype]!.join(" or ")}`;
   if (fault === undefined) return output;
   output[Symbol.dispose]();
   throw new KernelFault(fault);
 }
 
-function isAllowed(stored: FileDType, dtype: string, claim: string): boolean {
+function isAllowed(stored: DType, dtype: string, claim: string): boolean {
   return RESULTS[dtype]!.includes(stored) || claim.split(":")[0]!.split("-")[2] === stored;
 }
 
@@ -243,7 +238,7 @@ async function judge(
     readonly output: TensorSource;
   },
 ) {
-  const stored = fileDType(output);
+  const stored = output.dtype;
   let result: HostData;
   try {
     const read = isIntegral(subject) ? subject.result.dtype : stored === "f64" ? "f64" : "f32";
@@ -291,7 +286,7 @@ async function inexactOutput(
   subject: Subject,
   operands: HostOperands,
   result: HostData,
-  stored: FileDType,
+  stored: DType,
 ): Promise<string | undefined> {
   const { values } = await subject.reference.of(operands, {});
   const round = stored === "f16" ? Math.f16round : stored === "bf16" ? bf16round : Math.fround;

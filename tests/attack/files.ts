@@ -8,7 +8,6 @@ import {
   writeNpy,
   writeNpz,
 } from "../../src/npy/mod.ts";
-import { npyBytes } from "../../src/npy/header.ts";
 import { DTYPES } from "../../src/tensor/dtype.ts";
 import { fillTensor } from "../../src/tensor/fill.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
@@ -110,10 +109,6 @@ function baseFiles(): Uint8Array[] {
     const shapes = [[], [0], [7], [3, 4], [2, 3, 1, 2]];
     return shapes.map((shape) => npyFile(fillTensor(dtype, shape, "integer", index)));
   });
-  const bf16 = [[], [3, 4]].map((shape) => {
-    const values = fillTensor("f32", shape, "normal", 1);
-    return new Uint8Array([...npyBytes(values, "bf16")].flatMap((piece) => [...piece]));
-  });
   const [first, second, third] = [made[3]!, made[9]!, made[17]!];
   const archives = [
     fixture("sample.npz"),
@@ -123,7 +118,7 @@ function baseFiles(): Uint8Array[] {
     // What inflates to a thousand times its size.
     zipSync({ "x.npy": npyFile(fillTensor("u8", [100_000], "constant", 1)) }, { level: 9, ...DAY }),
   ];
-  return [...numpy, ...made, ...bf16, ...archives, ...archives, ...archives];
+  return [...numpy, ...made, ...archives, ...archives, ...archives];
 }
 
 function npyFile({ dtype, shape, data }: Tensor): Uint8Array<ArrayBuffer> {

@@ -1,14 +1,12 @@
 import { npyBytes } from "../../src/npy/header.ts";
-import { fillForBf16, fillTensor } from "../../src/tensor/fill.ts";
-import type { FileDType } from "../../src/tensor/dtype.ts";
+import { fillTensor } from "../../src/tensor/fill.ts";
+import type { DType } from "../../src/tensor/dtype.ts";
 import { tensor } from "../../src/tensor/tensor.ts";
 import { zipSync } from "../../src/deps/fflate.ts";
 
-function npy(dtype: FileDType, shape: readonly number[], seed: number): Uint8Array<ArrayBuffer> {
-  const made = dtype === "bf16"
-    ? fillForBf16(shape, "uniform11", seed)
-    : fillTensor(dtype, shape, dtype.startsWith("f") ? "uniform11" : "integer", seed);
-  const pieces = [...npyBytes(made, dtype === "bf16" ? dtype : undefined)];
+function npy(dtype: DType, shape: readonly number[], seed: number): Uint8Array<ArrayBuffer> {
+  const real = dtype === "bf16" || dtype.startsWith("f");
+  const pieces = [...npyBytes(fillTensor(dtype, shape, real ? "uniform11" : "integer", seed))];
   return new Uint8Array(pieces.flatMap((piece) => [...piece]));
 }
 

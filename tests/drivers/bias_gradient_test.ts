@@ -30,8 +30,8 @@ function sumsOf(problem: ConvProblem, layout: Layout, gradient: HostData) {
 interface Choice {
   readonly layout: Layout;
   readonly sizes?: "constant" | "uniform";
-  readonly dtype?: "f32" | "f16";
-  readonly outDtype?: "f32" | "f16";
+  readonly dtype?: "f32" | "f16" | "bf16";
+  readonly outDtype?: "f32" | "f16" | "bf16";
   readonly multiprocessors?: number;
   readonly maxBinding?: number;
 }
@@ -55,7 +55,7 @@ async function check(
   const left = { role: "bias", dtype: outDtype, shape: [problem.outChannels] } as const;
   const { result } = await runPlan(gpu, plan, { output }, left, 2);
   const { values, magnitudes } = sumsOf(problem, layout, output);
-  const own = outDtype === "f16" ? 2 ** -11 : 2 ** -24;
+  const own = { f32: 2 ** -24, f16: 2 ** -11, bf16: 2 ** -8 }[outDtype];
   result.forEach((value, channel) => {
     const reference = values[channel]!;
     // Lanes and segments make chains of sums short, compensated or not.

@@ -37,9 +37,9 @@ function predictedMs({ list }: BufferList, device: DeviceModel): number {
 export interface BiasGradientRequest
   extends Pick<PlanRequest, "problem" | "layout" | "limits" | "device" | "sizes"> {
   /** Of the output's gradient. */
-  readonly dtype: "f32" | "f16";
+  readonly dtype: "f32" | "f16" | "bf16";
   /** Of the bias' gradient; the output's where absent. */
-  readonly outDtype?: "f32" | "f16";
+  readonly outDtype?: "f32" | "f16" | "bf16";
 }
 
 /** The output's gradient as [outer][channels][inner]. */
