@@ -61,6 +61,7 @@ export const ARITHMETIC: readonly Arithmetic[] = [
   { dtype: "f16", feature: "shader-f16" },
   { dtype: "f16", variant: { halfTile: true }, feature: "shader-f16" },
   { dtype: "f16", accumulate: "f16", feature: "shader-f16" },
+  { dtype: "bf16" },
   { dtype: "i8" },
   { dtype: "f64", feature: "shader-f64" },
 ];

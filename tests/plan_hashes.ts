@@ -69,6 +69,8 @@ const CHOICES: readonly (readonly [
       .filter((algorithm) => algorithm !== "im2col" || op === "fwd")
       .map((algorithm) => [`${op} ${algorithm} f16`, { op, algorithm, dtype: "f16" }] as const)
   ),
+  ...OPERATIONS.map((op) => [`${op} auto bf16`, { op, algorithm: "auto", dtype: "bf16" }] as const),
+  ["fwd bf16 to f32", { dtype: "bf16", outDtype: "f32", splits: 2 }],
   ["fwd f16 to f32", { dtype: "f16", outDtype: "f32", splits: 2 }],
   ...OPERATIONS.map((op) =>
     [`${op} in halves`, {
@@ -190,7 +192,7 @@ export function* planHashes(): Generator<string> {
       const hash = hashOf((sizes) => planGemm({ problem, ...halves, sizes }));
       yield `${m},${n},${k} ${transpose} f16x3: ${hash}`;
     }
-    for (const dtype of ["f32", "f16", "i8"] as const) {
+    for (const dtype of ["f32", "f16", "bf16", "i8"] as const) {
       for (const transpose of ["nn", "tn", "nt"] as const) {
         const problem = gemmProblem({ m, n, k, transpose });
         const hash = hashOf((sizes) => planGemm({ problem, dtype, limits: LARGE, sizes }));

@@ -69,7 +69,7 @@ const WORDS: ReadonlyMap<string, readonly string[]> = new Map(
 /** What of other programs is not here, where no choice is called so: what to use. */
 const NOT_HERE: Readonly<Record<string, string>> = {
   man: "wgconv help, and wgconv help conv of a command, say all of it",
-  bf16: "bf16 is not computed in, f32 holds all its values",
+  bf16: "bf16 is of operands and results, their sums are in f32",
   f64: "f64 is of wgconv gemm alone, checks are in FP64 whatever the type",
   tf32: "tf32 is not computed in, --math f16x3 multiplies f32 on matrix units",
   u8: "--dtype i8 takes files of u8 as they are",

@@ -22,7 +22,7 @@ Deno.test("meant() knows what others call a value, in any spelling of it", () =>
 
 Deno.test("meant() says what is not here, and never something that is only spelt like it", () => {
   const words: [word: string, choices: readonly string[], said: RegExp][] = [
-    ["bfloat16", ["f32", "f16", "i8"], /^; bf16 is not computed in/],
+    ["bfloat16", ["f32", "f16"], /^; bf16 is of operands and results/],
     ["relu6", ["none", "relu"], /^; relu6 is not computed here/],
     ["elu", ["relu", "gelu"], /^; elu is not computed here/],
     ["hwio", LAYOUTS, /^, rsck is a --filter-layout$/],

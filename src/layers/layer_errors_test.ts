@@ -111,7 +111,10 @@ Deno.test("gpuTensor() and layers say which word or size is none", async () => {
     [{ shape: [-2, 2] }, /^RangeError: Cannot make a tensor: shape is \[-2,2\], expected whole/],
     [{ shape: [2.5, 2] }, /^RangeError: .* shape is \[2.5,2\], expected whole sizes >= 0$/],
     [{ shape: 4 }, /^TypeError: .* shape is 4, expected an array of sizes >= 0$/],
-    [{ dtype: "f99" }, /^RangeError: .* dtype is "f99", expected f16, f32, f64, i8, u8, i32$/],
+    [
+      { dtype: "f99" },
+      /^RangeError: .* dtype is "f99", expected f16, bf16, f32, f64, i8, u8, i32$/,
+    ],
     [{ layout: "nchv" }, /^RangeError: .* layout is "nchv", expected nchw, /],
   ];
   for (const [change, message] of specs) {
@@ -130,11 +133,11 @@ Deno.test("gpuTensor() and layers say which word or size is none", async () => {
     ],
     [
       () => prepareConvolution(gpu, problem, { dtype: "f99" as never }),
-      /^RangeError: Cannot convolve: dtype is "f99", expected f32, f16, i8$/,
+      /^RangeError: Cannot convolve: dtype is "f99", expected f32, f16, bf16, i8$/,
     ],
     [
       () => prepareBiasGradient(gpu, problem, { dtype: "i8" as never }),
-      /^RangeError: Cannot sum a bias' gradient: dtype is "i8", expected f32, f16$/,
+      /^RangeError: Cannot sum a bias' gradient: dtype is "i8", expected f32, f16, bf16$/,
     ],
   ];
   for (const [prepare, message] of wrong) await assert.rejects(prepare(), message);

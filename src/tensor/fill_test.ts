@@ -145,7 +145,7 @@ Deno.test("fillTensor() fills every dtype with integers it holds, and every shap
 });
 
 Deno.test("fillTensor() refuses fractions for integer dtypes, and sizes that are none", () => {
-  for (const dtype of DTYPES.filter((dtype) => !dtype.startsWith("f"))) {
+  for (const dtype of DTYPES.filter((dtype) => !dtype.startsWith("f") && dtype !== "bf16")) {
     for (const kind of ["uniform01", "uniform11", "normal"] as const) {
       assert.throws(() => fillTensor(dtype, [2], kind, 1), {
         name: "TypeError",

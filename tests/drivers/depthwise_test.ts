@@ -178,7 +178,7 @@ const turned = (problem: ConvProblemInit) => ({
   outChannels: problem.inChannels,
 });
 
-Deno.test("threads that share a run agree with the reference in f16, of groups, many results and bindings in parts", async () => {
+Deno.test("threads that share a run agree with the reference in f16 and bf16, of groups, many results and bindings in parts", async () => {
   using gpu = await openDevice({ backend });
   const layout = "nhwc";
   const limits = { ...gpu.limits, maxStorageBufferBindingSize: 4096 };
@@ -188,6 +188,7 @@ Deno.test("threads that share a run agree with the reference in f16, of groups, 
     [{ ...SHARED, outChannels: 8, inputSize: [33, 5] }, {}, /_own4of_.*_shared5of/],
     [{ ...SHARED, groups: 2, inChannels: 64, outChannels: 64 }, {}, /_shared8/],
     [SHARED, { limits }, /_shared5of/],
+    [SHARED, { dtype: "bf16" }, /_bf16_.*_shared5of/],
     ...(gpu.features.has("shader-f16")
       ? [
         [SHARED, { dtype: "f16" }, /_f16_.*_shared5of/] as [

@@ -135,10 +135,10 @@ Deno.test("int8 sums are exact up to 32 bits, and refused beyond", async () => {
   }
 });
 
-Deno.test("f16 is summed within its bounds over a long depth", async () => {
+Deno.test("f16 and bf16 are summed within their bounds over a long depth", async () => {
   using gpu = await open();
   for (const { feature: _, ...choice } of available(gpu)) {
-    if (choice.dtype !== "f16") continue;
+    if (choice.dtype !== "f16" && choice.dtype !== "bf16") continue;
     for (const splits of [1, 3]) {
       await multiply(gpu, { m: 20, n: 24, k: 4608 }, { ...choice, splits });
     }
@@ -227,7 +227,7 @@ Deno.test("tensors of several bindings give the same", async () => {
   for (const { feature: _, ...choice } of available(gpu)) {
     const limits = {
       ...gpu.limits,
-      maxStorageBufferBindingSize: choice.dtype === "i8" ? 2048 : 8192,
+      maxStorageBufferBindingSize: { i8: 2048, bf16: 4096 }[choice.dtype as string] ?? 8192,
     };
     if (!full && choice.dtype === "f16") continue;
     for (const transpose of choice.dtype === "f32" ? TRANSPOSES : ["nn"] as const) {

@@ -28,7 +28,10 @@ function available(gpu: GpuDevice): Pick<Choice, "dtype" | "outDtype">[] {
     )
     .flatMap((
       { dtype },
-    ) => [{ dtype }, ...(dtype === "f16" ? [{ dtype, outDtype: "f32" }] : [])]) as Pick<
+    ) => [
+      { dtype },
+      ...(dtype === "f16" || dtype === "bf16" ? [{ dtype, outDtype: "f32" }] : []),
+    ]) as Pick<
       Choice,
       "dtype" | "outDtype"
     >[];

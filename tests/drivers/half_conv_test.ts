@@ -1,4 +1,4 @@
-/** Convolutions of f16 tensors on the driver at hand, where it has them, against the FP64 reference. */
+/** Convolutions of bf16, and of f16 where the driver at hand has it, against the FP64 reference. */
 import assert from "#assert";
 import fc from "fast-check";
 import { checkedResult, convRequest } from "../checked_plan.ts";
@@ -10,7 +10,7 @@ import { supportedAlgorithms } from "../../src/algorithms/planner.ts";
 import { expectPlanned } from "../../src/algorithms/refusal.ts";
 import { algorithmNames, algorithmOf } from "../../src/algorithms/registry.ts";
 import { openDevice } from "../../src/gpu/device.ts";
-import { convProblem, FLOAT_DTYPES, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { convProblem, OPERATIONS, resultDtypes } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS } from "../../src/problem/activations.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
@@ -22,6 +22,9 @@ const OWN_LOOPS: readonly AlgorithmName[] = ["direct", "winograd1d", "winograd2d
 
 /** Those whose kernels take seconds to compile as planned: most have a small tile here. */
 const FUSED: readonly AlgorithmName[] = ["winograd1d", "winograd2d", "winrs"];
+
+/** Operands' and results' types. */
+const SHORT = [["f16", "f16"], ["f16", "f32"], ["bf16", "bf16"], ["bf16", "f32"]] as const;
 
 const problems = randomSizes({
   // Winograd's axes have stride and dilation 1.
@@ -35,9 +38,14 @@ const problems = randomSizes({
   groupOut: fc.integer({ min: 1, max: 9 }),
 });
 
-Deno.test("random problems of f16 agree with the reference within the bound of their results", async () => {
+for (const dtype of ["f16", "bf16"] as const) {
+  Deno.test(`random problems of ${dtype} agree with the reference within the bound of their results`, () =>
+    checkRandom(dtype));
+}
+
+async function checkRandom(dtype: "f16" | "bf16"): Promise<void> {
   using gpu = await openDevice({ backend, optionalFeatures: ["shader-f16"] });
-  if (!gpu.features.has("shader-f16")) return;
+  if (dtype === "f16" && !gpu.features.has("shader-f16")) return;
   const ran = new Set<AlgorithmName>();
   await fc.assert(
     fc.asyncProperty(
@@ -45,7 +53,7 @@ Deno.test("random problems of f16 agree with the reference within the bound of t
       fc.constantFrom(...OPERATIONS),
       fc.constantFrom(...LAYOUTS),
       fc.constantFrom(...algorithmNames().filter((name) => name !== "depthwise")),
-      fc.constantFrom(...FLOAT_DTYPES),
+      fc.constantFrom(...resultDtypes(dtype)),
       fc.constantFrom(...ACTIVATIONS),
       fc.constantFrom(1, 2),
       fc.boolean(),
@@ -66,7 +74,7 @@ Deno.test("random problems of f16 agree with the reference within the bound of t
           algorithm,
           layout,
           epilogue,
-          dtype: "f16",
+          dtype,
           outDtype,
           sizes,
           ...(!OWN_LOOPS.includes(algorithm)
@@ -74,7 +82,7 @@ Deno.test("random problems of f16 agree with the reference within the bound of t
             : sizes === "uniform" && FUSED.includes(algorithm)
             ? { policy: "16x16x4_4x4" }
             : {}),
-          ...(algorithm.startsWith("im") ? { variant: { halfTile } } : {}),
+          ...(algorithm.startsWith("im") && dtype === "f16" ? { variant: { halfTile } } : {}),
         });
         if (unsupported(algorithmOf(algorithm)!, request) !== undefined) return;
         await checkedResult(gpu, request);
@@ -84,11 +92,11 @@ Deno.test("random problems of f16 agree with the reference within the bound of t
     { numRuns: full ? 1200 : 250, seed: 20261122 },
   );
   assert.equal(ran.size, algorithmNames().length - 1, [...ran].join());
-});
+}
 
-Deno.test("every algorithm takes f16, and asks for what it needs", () => {
+Deno.test("every algorithm takes f16, and asks for what it needs, and bf16, which needs nothing", () => {
   const layouts = { layout: "nhwc", filterLayout: "krsc" } as const;
-  const planned = new Set<AlgorithmName>();
+  const planned = new Set<string>();
   for (const op of OPERATIONS) {
     const problem = convProblem({
       op,
@@ -99,10 +107,11 @@ Deno.test("every algorithm takes f16, and asks for what it needs", () => {
       inputSize: [9, 9],
       filterSize: [3, 3],
     });
-    for (const outDtype of FLOAT_DTYPES) {
-      const request = { problem, ...layouts, dtype: "f16", outDtype } as const;
+    for (const [dtype, outDtype] of SHORT) {
+      const request = { problem, ...layouts, dtype, outDtype } as const;
       const subject = convSubject(request);
-      assert.deepEqual(featuresOf(subject), ["shader-f16"]);
+      const features = dtype === "f16" ? ["shader-f16"] : [];
+      assert.deepEqual(featuresOf(subject), features);
       const asked = { algorithm: "auto", epilogue: NO_EPILOGUE, limits: DEFAULT_LIMITS } as const;
       for (const { name: algorithm, reason } of supportedAlgorithms({ ...request, ...asked })) {
         if (reason !== undefined) {
@@ -110,10 +119,11 @@ Deno.test("every algorithm takes f16, and asks for what it needs", () => {
           continue;
         }
         const plan = expectPlanned(subject.planner.plan({ algorithm, limits: DEFAULT_LIMITS }));
-        assert.ok(plan.passes.some(({ kernel }) => kernel.features?.includes("shader-f16")));
-        planned.add(algorithm);
+        const needed = plan.passes.flatMap(({ kernel }) => kernel.features);
+        assert.deepEqual([...new Set(needed)], features);
+        planned.add(`${algorithm} ${dtype}`);
       }
     }
   }
-  assert.equal(planned.size, algorithmNames().length, [...planned].join());
+  assert.equal(planned.size, 2 * algorithmNames().length, [...planned].join());
 });

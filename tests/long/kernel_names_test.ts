@@ -47,7 +47,7 @@ Deno.test("kernels of one name have one text", () => {
       fc.constantFrom(...FILTER_LAYOUTS),
       fc.constantFrom(...algorithmNames()),
       fc.constantFrom(...DEVICES),
-      fc.constantFrom("f32", "f16"),
+      fc.constantFrom("f32", "f16", "bf16"),
       // Tiles of one tap, of filters in one piece and in several.
       fc.option(fc.constantFrom("F(2,1)", "F(2x2,2x1)", "F(2x2,1x1)"), { nil: undefined, freq: 2 }),
       fc.constantFrom(0, 0, 500),
@@ -116,7 +116,7 @@ Deno.test("kernels of one name have one text on matrix units too", () => {
       fc.constantFrom("matrix-small", "matrix-square", "64x64x64_32x32m", "64x96x32_32x48m"),
       fc.constantFrom({ splits: 1 }, { splits: 3 }, { balance: "stream-k" } as const),
       fc.constantFrom({}, { tapRows: true }, { doubleBuffer: true }),
-      fc.constantFrom("f32", "f16"),
+      fc.constantFrom("f32", "f16", "bf16"),
       fc.constantFrom(undefined, 64),
       (init, layout, filterLayout, policy, cut, variant, outDtype, flush) => {
         const { op, groups, inputs, outputs, filterSize, stride, dilation } = init;
