@@ -120,7 +120,7 @@ export function kernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): Kern
   for (const sizes of ["constant", "uniform"] as const) {
     add(640, { sizes, splits: 2 }, epilogue);
     add(640, { sizes, balance: "stream-k", device: softwareDevice(4) }, epilogue);
-    for (const variant of [{ doubleBuffer: true }, { prefetch: false }, { vectorLoads: false }]) {
+    for (const variant of [{ doubleBuffer: true }, { prefetch: false }]) {
       add(640, { sizes, variant }, epilogue);
       if (dtype === "f16") add(640, { sizes, variant, ...STORED }, epilogue);
     }

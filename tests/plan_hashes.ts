@@ -122,8 +122,6 @@ const VARIANTS: readonly KernelVariant[] = [
   { doubleBuffer: true },
   { unroll: false },
   { peel: false },
-  { microKernel: false },
-  { vectorLoads: false },
 ];
 
 /** Lines `problem operation layout algorithm device: hash`, sorted as they are made. */

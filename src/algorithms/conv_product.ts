@@ -27,7 +27,6 @@ import { fullVariant, type KernelVariant } from "../kernels/variant.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
 import type { ModuleBuilder } from "../kernels/module.ts";
 import {
-  lowOutputVector,
   mappedOutput,
   type OutputMap,
   type OutputVector,
@@ -111,10 +110,9 @@ export function tapDepth(channels: number, tileDepth: number): number {
 export function targetStore(
   target: ResultPlaces & PassPlaces,
   rows: number,
-  variant: KernelVariant | undefined,
 ): ClassStore {
   const base = [target.group, target.split ?? 0, target.begin?.multiple ?? 0];
-  const widest = target.classes !== undefined ? classStore(target.classes, base) : outputVector(
+  return target.classes !== undefined ? classStore(target.classes, base) : outputVector(
     {
       row: target.row,
       outer: target.outer,
@@ -125,8 +123,6 @@ export function targetStore(
     rows,
     target.period,
   );
-  if (fullVariant(variant).microKernel) return widest;
-  return widest === "pairs" ? "none" : lowOutputVector(widest);
 }
 
 /** The side along which four results are one store. */
@@ -136,14 +132,14 @@ function targetVector(...target: Parameters<typeof targetStore>): OutputVector {
 }
 
 /** Whether sums of matrix units may be added up where the results of a product lie. */
-export function addsUp(...[target, rows, variant]: Parameters<typeof targetStore>): boolean {
-  return target.classes === undefined && targetStore(target, rows, variant) !== "none";
+export function addsUp(...[target, rows]: Parameters<typeof targetStore>): boolean {
+  return target.classes === undefined && targetStore(target, rows) !== "none";
 }
 
 export function productPass(product: ConvProduct, buffers: BufferList): Pass {
   const { module, target, policy, splits, rows, columns, depth, batches, streamed } = product;
   const { variant, uneven } = product;
-  const store = targetStore(target, rows, variant);
+  const store = targetStore(target, rows);
   const width = store === "none" ? 1 : 4;
   const size = (name: string, value: number) => module.size(`out_${name}`, value);
   const out = module.tensor("result", "write", width, buffers.split(target.buffer), target.element);
@@ -173,7 +169,7 @@ export function productPass(product: ConvProduct, buffers: BufferList): Pass {
       : { interleave: size("interleave", target.interleave) }),
     ...(target.results === undefined ? {} : { results: size("results", target.results) }),
     base: base(),
-    vector: targetVector(target, rows, variant),
+    vector: targetVector(target, rows),
   });
   const output = target.classes !== undefined
     ? classOutput(module, out, target.classes, columns, base(), store)
@@ -252,9 +248,9 @@ interface CutShape {
   readonly classText?: TilePartials["classText"];
 }
 
-/** Whether a convolution's product may be stream-K. Without a micro-kernel there are so many small tiles that waves are even. */
-export function streamsOf(request: PlanRequest): boolean {
-  return fullVariant(request.variant).microKernel && resultElements(request.problem) > 0;
+/** Whether a convolution's product may be stream-K. */
+export function streamsOf({ problem }: PlanRequest): boolean {
+  return resultElements(problem) > 0;
 }
 
 /** Tiles of the whole product. */
@@ -322,7 +318,7 @@ export function cutPasses(
     columns,
     strides: target,
     classText: shape.classText,
-    vector: targetVector(target, rows, variant),
+    vector: targetVector(target, rows),
     raster: fullVariant(variant).raster,
   };
   const row = (module: ModuleBuilder, row: string) =>
@@ -364,7 +360,7 @@ export function storedShare(
   rows: number,
 ): number {
   const { shares } = deviceOf(request);
-  if (targetStore(target, rows, request.variant) !== "none") return 1;
+  if (targetStore(target, rows) !== "none") return 1;
   if (target.classes !== undefined) return shares.interleaved;
   // Of images in turn neighbouring threads store what lies side by side.
   return target.interleave !== undefined && (target.row * resultBytes(request)) % SECTOR === 0

@@ -8,14 +8,13 @@ import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
 import type { Balance, PlanRequest } from "./request.ts";
 import { tileCandidates, type TileRequest } from "./tile_candidates.ts";
 import { doubleBuffersRegisters } from "../kernels/loop/matrix_tile.ts";
-import { productWorkgroups, stepIterations, variantPolicy } from "../kernels/product_kernel.ts";
+import { productWorkgroups, stepIterations } from "../kernels/product_kernel.ts";
 import { type UnitChain, unitShape } from "../kernels/matrix_units.ts";
 import { policyTile, TILE_POLICIES, type TilePolicy } from "../kernels/policy.ts";
 import { stepsPerSplit, unitSchedule } from "../kernels/tile_scheduler.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 
 export interface Cut {
-  /** What a variant without a micro-kernel makes of it, where that is asked for. */
   readonly policy: TilePolicy;
   /** Workgroups that share the depth of a tile: of those after `head` where it is there, else of all. */
   readonly splits: number;
@@ -332,10 +331,8 @@ export function cutProduct(request: CutRequest, product: Product): Planned<Cut> 
   if (isRefusal(candidates)) return candidates;
   const refused = refuseBalance(request);
   if (refused !== undefined) return refused;
-  const cut = chooseCut(product, request, candidates);
-  if (cut === undefined) return refusal("limit", "no tile policy fits the device");
-  const policy = variantPolicy(cut.policy, request.variant);
-  return policy === cut.policy ? cut : chooseCut(product, request, [policy])!;
+  return chooseCut(product, request, candidates) ??
+    refusal("limit", "no tile policy fits the device");
 }
 
 /** How the note of a plan begins that has fewer splits than were asked for. */

@@ -1,5 +1,4 @@
 /** What products and convolutions of f32 in halves have in common. */
-import { allowsUnits } from "../kernels/variant.ts";
 import { isMatrixPolicyName } from "../kernels/matrix_policies.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
 import { MOST_SPLIT_DEPTH } from "../kernels/split_rescale.ts";
@@ -57,9 +56,9 @@ export function chooseSplit(
 ): Planned<"f16x3" | "f32"> {
   const { dtype, math = "auto", policy, exact = false } = request;
   const refused = refuseSplitMath({ dtype, depth: products, hasUnit }) ??
-    (allowsUnits(request.variant)
-      ? undefined
-      : refusal("problem", "math f16x3 multiplies on matrix units, which the variant leaves out"));
+    (request.variant?.matrixUnits === false
+      ? refusal("problem", "math f16x3 multiplies on matrix units, which the variant leaves out")
+      : undefined);
   if (math === "f16x3") return refused ?? "f16x3";
   if (
     math === "f32" || refused !== undefined || exact || products < least ||

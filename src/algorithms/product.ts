@@ -1,7 +1,7 @@
 import { type ElementChoice, elementsOf } from "../elements/elements.ts";
 import type { TileAccess } from "../kernels/loader.ts";
 import { multipliedSteps } from "../kernels/product_kernel.ts";
-import { allowsUnits, type KernelVariant } from "../kernels/variant.ts";
+import type { KernelVariant } from "../kernels/variant.ts";
 import {
   type ChainRequest,
   type MatrixUnit,
@@ -83,13 +83,12 @@ export function productUnit(
     return unit && { unit, lanes: matrixUnits!.lanes, chain, split: true };
   }
   const unit = matrixUnitFor(elements, request.matrixUnits);
-  return unit === undefined || !allowsUnits(request.variant) || request.variant?.halfTile === false
-    ? undefined
-    : {
-      unit,
-      lanes: request.matrixUnits!.lanes,
-      chain: unitChain(elements.result, { ...request, wide }),
-    };
+  const { matrixUnits: asked, halfTile } = request.variant ?? {};
+  return unit === undefined || asked === false || halfTile === false ? undefined : {
+    unit,
+    lanes: request.matrixUnits!.lanes,
+    chain: unitChain(elements.result, { ...request, wide }),
+  };
 }
 
 /** What of a tile's loads decides whether and how well a policy runs. */

@@ -1,6 +1,6 @@
 import { policyVector, tapReach, tapRingOf, tapRowOf, vectorSide } from "../kernels/loader.ts";
 import { productBytes } from "../kernels/product_kernel.ts";
-import { fullVariant, type KernelVariant } from "../kernels/variant.ts";
+import type { KernelVariant } from "../kernels/variant.ts";
 import {
   GATHERED_POLICY_NAMES,
   isMatrixPolicyName,
@@ -33,15 +33,10 @@ import type { PlanRequest } from "./request.ts";
 export function policyFits(
   policy: TilePolicy,
   limits: DeviceLimits,
-  rows: OperandAccess,
-  columns: OperandAccess,
+  a: OperandAccess,
+  b: OperandAccess,
   variant?: KernelVariant,
 ): boolean {
-  // Without vectors loads are of one element each, and tiles lie otherwise.
-  const { vectorLoads } = fullVariant(variant);
-  const loaded = (access: OperandAccess) =>
-    vectorLoads ? access : { ...access, vector: 1 as const };
-  const [a, b] = [loaded(rows), loaded(columns)];
   // Whether loads are of four halves or of eight is their loaders' to say, and with it how tiles lie, but of operands that say what they
   // step over. Of rows of taps B takes whole vectors alone.
   const wide = ({ vector = 1, ...access }: OperandAccess, steps: readonly number[] = []) => ({

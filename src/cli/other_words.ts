@@ -84,6 +84,8 @@ const NOT_HERE: Readonly<Record<string, string>> = {
   "joined-rows": "it is gone, each row has tiles of its own",
   "register-buffer": "it is gone, compilers order loads from workgroup memory",
   "arrays-2d": "it is gone, tiles are arrays of arrays",
+  "micro-kernel": "it is gone, threads have tiles of results",
+  "vector-load": "it is gone, loads are as wide as tensors allow",
   "output-reference": "it is gone, sums lie as threads follow each other",
   "output-sts64": "it is gone, sums lie as threads follow each other",
   "output-sts64-compact": "it is gone, sums lie as threads follow each other",

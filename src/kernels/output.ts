@@ -11,8 +11,6 @@ import { type Scalar, typeName } from "../elements/scalar.ts";
 export interface FragmentPlaces {
   readonly fragmentRows: number;
   readonly fragmentColumns: number;
-  /** Rows of a fragment; 4 where absent. */
-  readonly fragmentHeight?: 1 | 4;
   /** The accumulators' type; f32 where absent. */
   readonly sum?: Scalar;
   row(i: number): string;
@@ -149,11 +147,6 @@ export function outputVector(
   return "none";
 }
 
-/** The side that is left where a thread has one row only. */
-export function lowOutputVector(vector: OutputVector): OutputVector {
-  return vector === "rows" ? "none" : vector;
-}
-
 /** Stores the thread tile through an {@linkcode OutputMap}, each value after the epilogue's steps. */
 export function mappedOutput(
   out: TensorAccess,
@@ -170,15 +163,12 @@ export function mappedOutput(
   };
 
   function walk(
-    { fragmentRows, fragmentColumns, fragmentHeight = 4, sum = "f32", ...places }: FragmentPlaces,
+    { fragmentRows, fragmentColumns, sum = "f32", ...places }: FragmentPlaces,
     visit: ResultVisit,
   ): string {
     const { row, column, columnStep = 1 } = places;
     if (columnStep > 1 && (map.vector === "columns" || map.interleave !== undefined)) {
       throw new Error("Cannot store four columns at once: they lie apart");
-    }
-    if (map.vector === "rows" && fragmentHeight === 1) {
-      throw new Error("Cannot store four rows at once: a thread has one");
     }
     const lines: string[] = [`  let out_base = ${map.base};`];
     const say = (line: string) => lines.push(`  ${line}`);
@@ -213,7 +203,7 @@ export function mappedOutput(
     for (let i = 0; i < fragmentRows; i++) {
       say(`let row${i} = ${row(i)};`);
       if (map.vector === "rows") storeRows(i);
-      else for (let y = 0; y < fragmentHeight; y++) storeRow(i, y);
+      else for (let y = 0; y < 4; y++) storeRow(i, y);
     }
     return lines.join("\n");
 

@@ -13,7 +13,6 @@ import { matrixOutput, matrixPlaces, matrixProducts } from "./loop/matrix_produc
 import { matrixMemory, type MatrixTilePolicy } from "./loop/matrix_tile.ts";
 import {
   F16_CHAIN,
-  fragments,
   type InnerProduct,
   innerProduct,
   isWorthPipelining,
@@ -93,10 +92,7 @@ function threadBody(
     warp: policy.warp,
     paired: true,
   };
-  const [rowFragments, columnFragments] = [
-    fragments(policy.threadRows),
-    fragments(policy.threadColumns),
-  ];
+  const [rowFragments, columnFragments] = [policy.threadRows / 4, policy.threadColumns / 4];
   const buffers = bufferCount(variant);
   const tiles = [
     workgroupTile("a", policy.rows, policy.depth, a.access, buffers),
@@ -133,9 +129,8 @@ function threadBody(
       store.text({
         fragmentRows: rowFragments,
         fragmentColumns: columnFragments,
-        fragmentHeight: policy.threadRows === 1 ? 1 : 4,
         sum: sumScalar(inner.sum),
-        row: (i) => policy.threadRows === 1 ? `first_row + ay${i}` : `first_row + ay${i} * 4u`,
+        row: (i) => `first_row + ay${i} * 4u`,
         column: (j) => `first_column + bx${j} * 4u`,
       }),
   };
@@ -190,7 +185,6 @@ export interface ProductKernel {
   /** And behind it. */
   readonly suffix: string;
   readonly shape: ProductShape;
-  /** As {@linkcode variantPolicy} has it. */
   readonly policy: TilePolicy;
   readonly loaders: readonly [TileLoader, TileLoader];
   readonly output: OutputStore;
@@ -202,13 +196,6 @@ export interface ProductKernel {
   readonly variant?: KernelVariant | undefined;
   readonly sums?: SumOptions;
   readonly threads?: ThreadOptions;
-}
-
-/** The policy that the mainloop uses where `policy` is asked for: without a micro-kernel 32 x 32 results, 1 x 4 of them a thread. */
-export function variantPolicy(policy: TilePolicy, variant?: KernelVariant): TilePolicy {
-  return fullVariant(variant).microKernel
-    ? policy
-    : { ...policy, rows: 32, columns: 32, threadRows: 1, threadColumns: 4, warp: [4, 8] };
 }
 
 /** Workgroups of the loop. */

@@ -352,7 +352,7 @@ export function classOutput(
     declarations: "",
     side: store === "rows" ? "rows" : "columns",
     iterations: 0,
-    text({ fragmentRows, fragmentColumns, fragmentHeight = 4, sum = "f32", row, column }) {
+    text({ fragmentRows, fragmentColumns, sum = "f32", row, column }) {
       const lines = [`  let out_base = ${base};`];
       // Columns and rows of a store, and how many stores of them a fragment has along each side.
       const [across, down] = {
@@ -371,7 +371,7 @@ export function classOutput(
           (x) => lines.push(...places.column(`${j}_${x}`, `(${column(j)} + ${x}u)`)),
         ));
       each(fragmentRows, 1, (i) =>
-        each(fragmentHeight, down, (y) => {
+        each(4, down, (y) => {
           const name = `${i}_${y}`;
           lines.push(...places.row(name, `(${row(i)} + ${y}u)`), `  if (row_in${name}) {`);
           each(fragmentColumns, 1, (j) =>

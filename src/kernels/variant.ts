@@ -2,8 +2,6 @@ import { InputRangeError } from "../errors.ts";
 
 /** How the mainloop goes over its k-tiles. */
 export interface LoopChoices {
-  /** Four elements a load from storage where they lie together; the loaders' `vector` says it. On. */
-  readonly vectorLoads: boolean;
   /** The next tile travels to registers while this one is multiplied. On. */
   readonly prefetch: boolean;
   /** Two tiles of each operand in workgroup memory, and so one barrier a step. Off. */
@@ -14,8 +12,6 @@ export interface LoopChoices {
   readonly rotatedLoop: boolean;
   /** The last step has a text of its own, where that pays: it loads nothing and multiplies no further than the depth goes. On. */
   readonly peel: boolean;
-  /** A tile of results a thread in registers; without it 1 x 4, and A is read one element at a time. On. */
-  readonly microKernel: boolean;
   /** Products on matrix units, where the device has them for the operands. On. */
   readonly matrixUnits: boolean;
   /**
@@ -54,13 +50,11 @@ export type KernelSwitch = Exclude<keyof KernelVariant, "raster">;
 
 /** The kernel as it is tuned. */
 export const TUNED_VARIANT: FullKernelVariant = {
-  vectorLoads: true,
   prefetch: true,
   doubleBuffer: false,
   unroll: true,
   rotatedLoop: true,
   peel: true,
-  microKernel: true,
   halfTile: false,
   matrixUnits: true,
   packedFilter: false,
@@ -71,13 +65,11 @@ export const TUNED_VARIANT: FullKernelVariant = {
 
 /** A variant's optimisations by the names of the command line and of kernels. */
 export const VARIANT_TRAITS: Readonly<Record<string, KernelSwitch>> = {
-  "vector-load": "vectorLoads",
   "prefetch": "prefetch",
   "double-buffer": "doubleBuffer",
   "unroll": "unroll",
   "rotated-loop": "rotatedLoop",
   "peel": "peel",
-  "micro-kernel": "microKernel",
   "half-tile": "halfTile",
   "matrix-units": "matrixUnits",
   "packed-filter": "packedFilter",
@@ -104,12 +96,6 @@ export function bufferCount({ doubleBuffer }: KernelVariant): number {
 /** Whether anything of the mainloop is asked for. */
 export function variesLoop(variant: KernelVariant = {}): boolean {
   return Object.keys(variant).length > 0;
-}
-
-/** Whether a variant leaves products to matrix units, where there are any; some of it is of threads' products alone. */
-export function allowsUnits(variant: KernelVariant = {}): boolean {
-  const { matrixUnits, microKernel } = fullVariant(variant);
-  return matrixUnits && microKernel;
 }
 
 /** What differs from the tuned kernel, as it stands in names: `_no_prefetch_double_buffer`; empty where nothing does. */

@@ -1,6 +1,5 @@
 import assert from "#assert";
 import {
-  allowsUnits,
   askedVariant,
   fullVariant,
   parseVariant,
@@ -24,28 +23,18 @@ Deno.test("parseVariant() refuses unknown names, and one that is on and off", ()
   for (const name of ["speed", "toString", ""]) {
     assert.throws(
       () => parseVariant([name], []),
-      /^RangeError: Cannot vary the main loop: .* is none of vector-load, /,
+      /^RangeError: Cannot vary the main loop: .* is none of prefetch, /,
     );
   }
   assert.throws(() => parseVariant(["unroll"], ["unroll"]), /unroll is asked for and left out$/);
-});
-
-Deno.test("allowsUnits() leaves out what is of threads' products alone", () => {
-  const said = [
-    undefined,
-    { doubleBuffer: true },
-    { microKernel: false },
-    { matrixUnits: false },
-  ];
-  assert.deepEqual(said.map(allowsUnits), [true, true, false, false]);
 });
 
 Deno.test("variantTrait() names what is not as tuned, in one order", () => {
   assert.equal(variantTrait(), "");
   assert.equal(variantTrait(TUNED_VARIANT), "");
   assert.equal(
-    variantTrait({ doubleBuffer: true, unroll: false, vectorLoads: false }),
-    "_no_vector_load_double_buffer_no_unroll",
+    variantTrait({ doubleBuffer: true, unroll: false, peel: false }),
+    "_double_buffer_no_unroll_no_peel",
   );
   assert.equal(variantTrait({ prefetch: false, raster: 8 }), "_no_prefetch_grouped8");
   assert.deepEqual(parseVariant(["unroll"], [], 8), { unroll: false, raster: 8 });

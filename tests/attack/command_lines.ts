@@ -188,7 +188,7 @@ const FITTING: Readonly<Record<string, readonly string[]>> = {
   range: ["0,1", "-1,1"],
   index: ["0", "5"],
   channel: ["0", "5"],
-  without: ["prefetch", "vector-load,peel"],
+  without: ["prefetch", "unroll,peel"],
   with: ["double-buffer"],
   batch: ["1", "3"],
 };

@@ -113,7 +113,7 @@ Deno.test("small, long, empty and batched products in halves, and the loop's var
     await multiply(gpu, { m: 5, n: 6, k: 0, transpose, ...all }, { policy: "tiny" });
   }
   for (const sizes of ["constant", "uniform"] as const) {
-    for (const variant of [{ doubleBuffer: true }, { prefetch: false }, { vectorLoads: false }]) {
+    for (const variant of [{ doubleBuffer: true }, { prefetch: false }]) {
       await multiply(gpu, { m: 40, n: 44, k: 300 }, { sizes, variant });
     }
     // A pass of its own finishes sums, so that tiles are never whole in one place and split in another.

@@ -127,8 +127,6 @@ Deno.test("bias and activation follow the sum, in chunks too", async () => {
 });
 
 const VARIANTS: readonly KernelVariant[] = [
-  { microKernel: false },
-  { vectorLoads: false },
   { prefetch: false },
   { doubleBuffer: true },
 ];

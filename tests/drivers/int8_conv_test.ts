@@ -152,9 +152,7 @@ Deno.test("random int8 problems equal the reference bit for bit", async () => {
       fc.record({ bias: fc.boolean(), activation: fc.constantFrom("none", "relu") }),
       fc.constantFrom(undefined, 0.0005, "channel" as const),
       fc.constantFrom({}, { splits: 2 }, { splits: 3 }, STREAMED),
-      fc.constantFrom({}, {}, { vectorLoads: false }, { packedFilter: true }, {
-        microKernel: false,
-      }),
+      fc.constantFrom({}, { packedFilter: true }),
       sizeModes,
       async (init, algorithm, ending, scale, cut, variant, sizes) => {
         const implicit = algorithm === "implicit-gemm" ? { policy: "tiny", ...cut, variant } : {};

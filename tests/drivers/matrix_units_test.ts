@@ -88,8 +88,6 @@ for (const dtype of ["f16", "i8"] as const) {
           await multiply(gpu, { m: 41, n: 44, k }, { dtype, sizes, variant });
         }
       }
-      const variant = { vectorLoads: false };
-      await multiply(gpu, { m: 40, n: 44, k: 48 }, { dtype, sizes, variant });
       const streamed = {
         balance: "stream-k",
         splits: undefined,

@@ -102,7 +102,7 @@ Deno.test("plans of products keep a software device's loops short, or are refuse
     for (const k of [100, 1_000_000, 20_000_000]) {
       for (const activation of dtype === "i8" ? ["none", "relu"] as const : PLAIN_ACTIVATIONS) {
         for (const splits of [undefined, 1, 2, 500]) {
-          for (const variant of [undefined, { unroll: false }, { microKernel: false }]) {
+          for (const variant of [undefined, { unroll: false }]) {
             const problem = gemmProblem({ m: 8, n: 8, k, activation });
             const plan = planned(() =>
               planGemm({

@@ -1,7 +1,6 @@
 import { depthOfValue, type Elements, elementsOf, sumOf } from "../../elements/elements.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
 import { F16_CHAIN } from "../../kernels/loop/thread_products.ts";
-import { fullVariant } from "../../kernels/variant.ts";
 import type { UnitChain } from "../../kernels/matrix_units.ts";
 import { type OutputVector, outputVector } from "../../kernels/output.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
@@ -74,7 +73,7 @@ export function bandOfTiles(
   return Math.ceil(m / policy.rows) > 2 * band ? band : 0;
 }
 
-/** The side along which four results of a product leave in one store, with a micro kernel. */
+/** The side along which four results of a product leave in one store. */
 export function gemmVector({ m, n }: GemmProblem): OutputVector {
   return outputVector({ row: n, outer: 0, inner: 1, base: [m * n] }, m, n);
 }
@@ -115,8 +114,7 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
     elements: batch * m * n,
     partialBytes: scalarBytes(sumOf(types)),
     finishedApart: matrix?.split === true,
-    // Without a micro kernel the tiles are not the policy's.
-    streams: fullVariant(request.variant).microKernel && batch * m * n > 0 && !matrix?.split,
+    streams: batch * m * n > 0 && !matrix?.split,
     matrix,
     a: tile(a, "rows"),
     b: tile(b, "columns"),

@@ -106,7 +106,6 @@ Deno.test("what cannot be in halves is refused with a sentence that says why", (
     [{ policy: "matrix-ahead", math: "auto" }, /^policy matrix-ahead has steps of an odd number/],
     [{ policy: "128x128x16_64x64m" }, /no tile of 16x16x16 matrices.*, of an even number of matr/],
     [{ variant: { matrixUnits: false } }, /matrix units, which the variant leaves out$/],
-    [{ variant: { microKernel: false } }, /matrix units, which the variant leaves out$/],
     [{}, /^math f16x3 takes sums of fewer than 2\^24 products/, [1, 1, 2 ** 24]],
     [{ limits: DEFAULT_LIMITS }, /^no tile policy fits the device$/],
     [{ limits: DEFAULT_LIMITS, policy: "matrix-small" }, /does not fit the device's 16384 bytes/],

@@ -18,7 +18,7 @@ import {
 import { fullVariant } from "../../kernels/variant.ts";
 import { unitScalar } from "../../kernels/matrix_units.ts";
 import { type ModuleBuilder, moduleBuilder } from "../../kernels/module.ts";
-import { lowOutputVector, mappedOutput } from "../../kernels/output.ts";
+import { mappedOutput } from "../../kernels/output.ts";
 import { GEMV, THIN_POLICIES } from "../../kernels/policy.ts";
 import { partialElements, tilePartialsOutput } from "../../kernels/reduce.ts";
 import { HALVES } from "../../kernels/split_halves.ts";
@@ -176,8 +176,7 @@ function planMath(asked: GemmRequest, known?: Planned<Cut>): Planned<Plan> {
   const { buffers, place } = gemmBuffers(asked.problem, types, limits, mode);
   const result = place.output!;
   const strides = { row: n, outer: 0, inner: 1, base: [m * n] };
-  const widest = gemmVector(problem);
-  const vector = variant.microKernel ? widest : lowOutputVector(widest);
+  const vector = gemmVector(problem);
   const tail = head === undefined ? undefined : {
     policy,
     range: { first: head, count: productWorkgroups({ ...shape, splits: 1 }, policy) - head },
@@ -293,9 +292,7 @@ function planMath(asked: GemmRequest, known?: Planned<Cut>): Planned<Plan> {
   function operand(name: "a" | "b", matrix: OperandShape, unpacked: number) {
     const side = name === "a" ? "rows" : "columns";
     if (!packingPays(request, types, matrix, policy, side)) {
-      const vector = variant.vectorLoads
-        ? policyVector(policy, matrix.vector, loadSteps(matrix))
-        : 1;
+      const vector = policyVector(policy, matrix.vector, loadSteps(matrix));
       const padded = depth === matrix.depth ? {} : { padded: true };
       const loader = (module: ModuleBuilder) => {
         const tensor = loadedTensor(module, name, vector, buffers.split(unpacked), types);
@@ -329,7 +326,7 @@ function planMath(asked: GemmRequest, known?: Planned<Cut>): Planned<Plan> {
     types: Pick<Elements, "storage" | "tile">,
     trait: string,
   ) {
-    const vector = variant.vectorLoads ? policyVector(policy, 4, []) : 1;
+    const vector = policyVector(policy, 4, []);
     const loader = (module: ModuleBuilder) =>
       packedLoader(module, name, loadedTensor(module, name, vector, buffers.split(buffer), types), {
         ...padded,

@@ -7,7 +7,6 @@ import {
   type TileLoader,
 } from "../../kernels/loader.ts";
 import { filterLoader, type FilterShape } from "../../kernels/loaders/filter.ts";
-import { fullVariant } from "../../kernels/variant.ts";
 import type { ModuleBuilder, TensorAccess, TensorSplit } from "../../kernels/module.ts";
 import type { PackShape } from "../../kernels/pack.ts";
 import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
@@ -66,9 +65,8 @@ export function layoutTrait({ layout }: Pick<PlanRequest, "layout">, results: La
 }
 
 /** Elements of a load, four where they lie on whole fours. */
-export function loadVector({ variant }: PlanRequest): (elements: number) => 1 | 4 {
-  const { vectorLoads } = fullVariant(variant);
-  return (elements) => vectorLoads && elements % 4 === 0 ? 4 : 1;
+export function loadVector(elements: number): 1 | 4 {
+  return elements % 4 === 0 ? 4 : 1;
 }
 
 /** A of a product that a filter is: packed first, or read as it lies. */
@@ -109,7 +107,7 @@ export function filterOperands(
 ): readonly [FilterOperand, ...FilterOperand[]] {
   const elements = elementsOf(request);
   const { tile } = elements;
-  const aligned: Access = { along: "place", vector: loadVector(request)(4), value: tile };
+  const aligned: Access = { along: "place", vector: 4, value: tile };
   const first: FilterOperand = {
     access: aligned,
     pack,
@@ -121,7 +119,7 @@ export function filterOperands(
     },
   };
   // Strides are those of every policy.
-  const place = lying && lyingPlace(request, pack(TILE_POLICIES[0]!));
+  const place = lying && lyingPlace(pack(TILE_POLICIES[0]!));
   if (lying === undefined || place === undefined) return [first];
   const { along, vector, together, whole: steps } = place;
   const { tapRows } = pack(TILE_POLICIES[0]!);
@@ -150,7 +148,7 @@ interface LyingFilter extends Pick<FilterShape, "along" | "together"> {
 }
 
 /** How a filter is read as it lies: along its rows or its channels; undefined where neighbours of both lie far apart. */
-function lyingPlace(request: PlanRequest, shape: PackShape): LyingFilter | undefined {
+function lyingPlace(shape: PackShape): LyingFilter | undefined {
   const { groups, rows, channels, taps, strides } = shape;
   const along = strides.row === 1 ? "place" : strides.channel === 1 ? "depth" : undefined;
   if (along === undefined) {
@@ -159,13 +157,12 @@ function lyingPlace(request: PlanRequest, shape: PackShape): LyingFilter | undef
       ? undefined
       : { along: "depth", together: false, vector: 1, whole: [] };
   }
-  const four = loadVector(request);
   const whole = [
     along === "place" ? rows : channels,
     along === "place" ? strides.channel : strides.row,
     taps > 1 ? strides.tap : 0,
     groups > 1 ? strides.group : 0,
   ];
-  const vector = whole.every((elements) => four(elements) === 4) ? 4 : 1;
+  const vector = whole.every((elements) => elements % 4 === 0) ? 4 : 1;
   return { along, together: true, vector, whole };
 }

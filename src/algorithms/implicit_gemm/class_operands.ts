@@ -91,7 +91,6 @@ function sidedOperands(
   const { problem, layout } = request;
   const { batch, groups } = problem;
   const elements = elementsOf(request);
-  const four = loadVector(request);
   const { inputs: rowChannels, outputs: channels } = groupOf(request);
   const source = stridesOf(request, "output");
   const target = stridesOf(request, "input", lying);
@@ -101,13 +100,13 @@ function sidedOperands(
   const b: Access = layout === "nhwc"
     ? {
       along: "depth",
-      vector: four(channels),
+      vector: loadVector(channels),
       value,
       gathered: true,
       steps: [channels],
       pitch: source.at(-1)!,
     }
-    : { along: "place", vector: batchInner ? four(batch) : 1, value, steps: [batch] };
+    : { along: "place", vector: batchInner ? loadVector(batch) : 1, value, steps: [batch] };
   const results: ClassResults = {
     channels: rowChannels,
     channelStride: target[1]!,

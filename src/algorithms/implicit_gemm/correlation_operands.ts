@@ -41,7 +41,7 @@ const MOST_RING_TAPS = 5;
 function ringOperands(request: PlanRequest, placed: Operands): Operands[] {
   const { problem, layout, variant } = request;
   const { inputs, outputs } = groupOf(request);
-  const unit = productUnit(request, addsUp(placed.result, placed.rows, variant));
+  const unit = productUnit(request, addsUp(placed.result, placed.rows));
   const whole = fullVariant(variant);
   const inputStrides = stridesOf(request, "input");
   const gradientStrides = stridesOf(request, "output");
@@ -51,7 +51,7 @@ function ringOperands(request: PlanRequest, placed: Operands): Operands[] {
   if (unit?.unit.component !== "f16" || unit.split || !whole.prefetch || bufferCount(whole) > 1) {
     return [];
   }
-  if (layout !== "nhwc" || loadVector(request)(inputs) !== 4 || inputs % 8 !== 0) return [];
+  if (layout !== "nhwc" || inputs % 8 !== 0) return [];
   if (taps < 2 || taps > MOST_RING_TAPS || stride !== 1) return [];
   const { result } = placed;
   if (result.classes !== undefined) return [];
@@ -105,7 +105,6 @@ function placedOperands(request: PlanRequest): Operands {
   const { batch } = problem;
   const elements = elementsOf(request);
   const { tile: value } = elements;
-  const four = loadVector(request);
   const { inputs, outputs } = groupOf(request);
   const inputStrides = stridesOf(request, "input");
   const gradientStrides = stridesOf(request, "output");
@@ -118,8 +117,8 @@ function placedOperands(request: PlanRequest): Operands {
   const innermost = batchInner ? batch : spots;
   const access = (channels: number, runs: boolean): Access =>
     layout === "nhwc"
-      ? { along: "place", vector: four(channels), value, steps: [channels] }
-      : { along: "depth", vector: runs ? four(innermost) : 1, value, steps: [innermost] };
+      ? { along: "place", vector: loadVector(channels), value, steps: [channels] }
+      : { along: "depth", vector: runs ? loadVector(innermost) : 1, value, steps: [innermost] };
   const [a, b] = [access(outputs, true), access(inputs, still || batchInner)];
   return {
     rows: outputs,

@@ -94,7 +94,6 @@ function gathered(
   const { problem, layout } = request;
   const { op, batch, groups } = problem;
   const elements = elementsOf(request);
-  const four = loadVector(request);
   const forward = op === "fwd";
   const { inputs, outputs } = groupOf(request);
   const [rows, channels] = forward ? [outputs, inputs] : [inputs, outputs];
@@ -110,12 +109,12 @@ function gathered(
     ? {
       ...access,
       along: "depth",
-      vector: four(channels),
+      vector: loadVector(channels),
       steps: [channels],
       pitch: sourceStrides.at(-1)! * (forward ? problem.stride.at(-1)! : 1),
       ...(row && { sharedTaps: { kind: "row", taps: row.taps, dilation: row.dilation } }),
     }
-    : { ...access, along: "place", vector: batchInner ? four(batch) : 1, steps: [batch] };
+    : { ...access, along: "place", vector: batchInner ? loadVector(batch) : 1, steps: [batch] };
   const axes = gatheredAxes(request);
   const walkOf = ({ depth }: TilePolicy): GatherWalk => {
     if (row !== undefined) return row;

@@ -98,7 +98,7 @@ function productOf(asked: PlanRequest, way: HalvesOperands): Product {
     },
     matrix: productUnit(
       request,
-      addsUp(operands.result, operands.rows, request.variant),
+      addsUp(operands.result, operands.rows),
       accumulationLength(asked.problem),
     ),
     a: { ...operands.a, packing: () => splitting(asked, operandTensors(asked.problem.op)[1]) },

@@ -22,7 +22,7 @@ import { channelsLastWays, wordWays, writingTime, type Written, writtenBytes } f
 /** Whether a separate pass stores int8 results: where the four results of a thread are no word, and a word has one writer. */
 export function storesApart(request: PlanRequest, { result, rows }: Operands): boolean {
   return elementsOf(request).result === "i8" &&
-    targetStore(result, rows, request.variant) !== "rows";
+    targetStore(result, rows) !== "rows";
 }
 
 /** Microseconds of implicit GEMM: packing the filter, then the product. The cut's cost includes split-K's reduction. */
@@ -216,7 +216,7 @@ function productOf(request: PlanRequest, operands: Operands, written: number): P
     },
     // Stream-K's partial tiles have no other order of columns.
     streams: streamsOf(request) && tapRingOf(operands.b) === undefined,
-    matrix: productUnit(request, addsUp(operands.result, operands.rows, request.variant)),
+    matrix: productUnit(request, addsUp(operands.result, operands.rows)),
     a: operands.a,
     b: operands.b,
   };

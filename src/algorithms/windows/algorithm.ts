@@ -2,7 +2,6 @@ import { elementsTrait } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { windowGatherLoader } from "../../kernels/loaders/im2win.ts";
 import { packedLoader } from "../../kernels/loaders/matrix.ts";
-import { fullVariant } from "../../kernels/variant.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
@@ -42,12 +41,11 @@ import {
 /** Which elements of the input a load takes, and which way neighbouring threads go. */
 function gatherAccess(request: PlanRequest, { interleave, channels }: WindowGeometry) {
   const { layout } = request;
-  const { vectorLoads } = fullVariant(request.variant);
   const along = layout === "nhwc" ? "depth" as const : "place" as const;
   // chwn has its images together; nhwc its channels, of which only single images can take four.
   const together = interleave === 4
     ? layout === "chwn"
-    : vectorLoads && layout === "nhwc" && channels % 4 === 0 && channels > 0;
+    : layout === "nhwc" && channels % 4 === 0 && channels > 0;
   return {
     along,
     sourceVector: together ? 4 as const : 1 as const,
@@ -71,7 +69,7 @@ function fusedProduct(request: PlanRequest) {
     elements: resultElements(problem),
     streams: streamsOf(request),
     workspaceBytes: (policy) => operandBytes(request) * packedElements(filter(policy)),
-    matrix: productUnit(request, addsUp(windowTarget(geometry), geometry.rows, request.variant)),
+    matrix: productUnit(request, addsUp(windowTarget(geometry), geometry.rows)),
     a: { along: "place", vector: 4 },
     b: access,
   };
@@ -123,11 +121,10 @@ function planIm2winFused(asked: FusedGeometry, mode: SizeMode): Planned<Plan> {
 
   function product(part: ProductPart): Pass {
     const module = moduleBuilder(mode);
-    const { vectorLoads } = fullVariant(request.variant);
     const { storage, tile } = elements;
     const read = (name: string, vector: 1 | 4, buffer: number) =>
       module.tensor(name, "read", vector, buffers.split(buffer), storage, tile);
-    const a = read("packed", vectorLoads ? 4 : 1, packed);
+    const a = read("packed", 4, packed);
     const { along, sourceVector } = access;
     const b = read("input", sourceVector, tensor.input);
     const { axes, input } = geometry;

@@ -5,7 +5,6 @@ import type { PlanRequest } from "../request.ts";
 import type { Axis } from "../../kernels/axes.ts";
 import type { ColumnMatrix } from "../../kernels/im2col.ts";
 import type { WindowShape } from "../../kernels/im2win.ts";
-import { fullVariant } from "../../kernels/variant.ts";
 import type { PackShape } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import type { LinearPlaces } from "../../kernels/reduce.ts";
@@ -27,7 +26,7 @@ export interface WindowGeometry {
 }
 
 /** @param fours Whether four images may be a vector. */
-function forwardGeometry(request: PlanRequest, fours: boolean): WindowGeometry {
+export function windowGeometry(request: PlanRequest, fours = true): WindowGeometry {
   const { problem } = request;
   const { inputs, outputs } = groupOf(request);
   const input = stridesOf(request, "input");
@@ -44,12 +43,8 @@ function forwardGeometry(request: PlanRequest, fours: boolean): WindowGeometry {
   };
 }
 
-export function windowGeometry(request: PlanRequest): WindowGeometry {
-  return forwardGeometry(request, fullVariant(request.variant).vectorLoads);
-}
-
 export function im2colGeometry(request: PlanRequest): WindowGeometry {
-  return forwardGeometry(request, request.layout !== "nhwc");
+  return windowGeometry(request, request.layout !== "nhwc");
 }
 
 /** What both ways to write the input have in common. */

@@ -176,18 +176,6 @@ Deno.test("single images are chunks where four exceed the limit of the workspace
   );
 });
 
-Deno.test("without a micro-kernel products are cut by the tiles that it leaves", () => {
-  const layer = LAYERS.find(({ name }) => name === "cv5")!;
-  for (const algorithm of ["im2win", "im2win-fused", "im2col", "implicit-gemm"] as const) {
-    const plan = planConv(request(layer, { algorithm, variant: { microKernel: false } }));
-    assert.match(
-      plan.notes.at(-1)!,
-      /: 12800 workgroups of 32x32x\d+, no split/,
-    );
-    assert.ok(!plan.buffers.some(({ name }) => /partial/.test(name)), algorithm);
-  }
-});
-
 Deno.test("whatever more workspace is allowed, what was planned with less is planned", () => {
   const problem = convProblem({
     batch: 128,

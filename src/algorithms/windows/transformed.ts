@@ -7,7 +7,6 @@ import { canonicalName } from "../../kernels/kernel.ts";
 import type { TileLoader } from "../../kernels/loader.ts";
 import { windowLoader, windowVector } from "../../kernels/loaders/im2win.ts";
 import { matrixLoader, packedLoader } from "../../kernels/loaders/matrix.ts";
-import { fullVariant } from "../../kernels/variant.ts";
 import {
   type ModuleBuilder,
   moduleBuilder,
@@ -99,17 +98,16 @@ export const IM2COL: Transform = {
     const lies = matrix.inner === "columns"
       ? { along: "place", places: leading, depth: lines, batchStride: group } as const
       : { along: "depth", places: lines, depth: leading, batchStride: group } as const;
-    const vector = fullVariant(request.variant).vectorLoads ? 4 : 1;
     return {
       elements: matrixElements(matrix),
       kernel: (module, ...to) => im2colKernel(module, matrix, ...to),
       a: { along: "place", vector: 4, value },
       // The matrix is padded to vectors of four either way.
       b: { along: lies.along, vector: 4, value },
-      vector,
-      trait: `${matrix.inner}_v${vector}`,
+      vector: 4,
+      trait: `${matrix.inner}_v4`,
       loader: (module, access, tileDepth) =>
-        matrixLoader(module, "b", access, { ...lies, vector, tileDepth }),
+        matrixLoader(module, "b", access, { ...lies, vector: 4, tileDepth }),
     };
   },
 };
@@ -129,15 +127,14 @@ export const IM2WIN: Transform = {
   of(request, geometry, images, chunked) {
     const { interleave } = geometry;
     const shape = windowShape(request, geometry, images, chunked);
-    const widest = windowVector(shape);
-    const vector = fullVariant(request.variant).vectorLoads ? widest : 1;
+    const vector = windowVector(shape);
     return {
       elements: windowElements(shape),
       kernel: (module, ...to) => im2winKernel(module, shape, ...to),
       a: { along: "place", vector: 4 },
       b: {
         along: "depth",
-        vector: widest,
+        vector,
         ...(interleave === 4 ? { vectorAlong: "place" } : {}),
       },
       vector,
@@ -296,7 +293,7 @@ export function planTransformed(
     const written = writtenOf(images);
     const read = (name: string, vector: 1 | 4, buffer: number) =>
       module.tensor(name, "read", vector, buffers.split(buffer), storage, tile);
-    const a = read("packed", fullVariant(variant).vectorLoads ? 4 : 1, packed);
+    const a = read("packed", 4, packed);
     const b = read(transform.bound.written, written.vector, buffer);
     const lies = { places: filter.paddedRows, depth: filter.depth, tileDepth: policy.depth };
     return productPass({

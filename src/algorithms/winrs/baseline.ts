@@ -1,5 +1,4 @@
 import { elementsOf } from "../../elements/elements.ts";
-import { allowsUnits } from "../../kernels/variant.ts";
 import {
   type AcrossSides,
   parseSlicePolicy,
@@ -225,11 +224,11 @@ const WIDE = 8;
  * and a buffer of registers too.
  */
 export function unitPolicyOf(request: PlanRequest, omega: Omega): UnitSlicePolicy | undefined {
-  const { problem, layout, limits, matrixUnits, policy } = request;
+  const { problem, layout, limits, matrixUnits, policy, variant } = request;
   const { tile, accumulate, result } = elementsOf(request);
   const { groups, inChannels, outChannels } = problem;
   if (
-    matrixUnits === undefined || policy !== undefined || !allowsUnits(request.variant) ||
+    matrixUnits === undefined || policy !== undefined || variant?.matrixUnits === false ||
     tile !== "f16" || accumulate !== "f32" || result !== "f16" || layout !== "nhwc" ||
     omega === DIRECT || omega.rows !== undefined ||
     [inChannels, outChannels].some((channels) => channels / groups % WIDE !== 0)

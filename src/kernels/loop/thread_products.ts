@@ -14,8 +14,8 @@ export type SumName = (row: number, fragment: number) => string;
 export interface InnerProduct {
   /** The accumulator's type. */
   readonly sum: Scalar;
-  /** A tile's values as factors, `width` of them. */
-  factor(tile: Scalar, text: string, width: 1 | 4): string;
+  /** Four of a tile's values as factors. */
+  factor(tile: Scalar, text: string): string;
   /** Adds the products of one value of A and four of B to four sums. */
   multiply(sums: string, a: string, b: string): string;
   /** Adds the product of two values to a sum; absent where products come in vectors only. */
@@ -32,7 +32,7 @@ export type ProductOrder = "rows" | "serpentine" | "columns";
 function fusedMultiplyAdd(scalar: Scalar): InnerProduct {
   return {
     sum: scalar,
-    factor: (tile, text, width) => tile === scalar ? text : `${typeName(scalar, width)}(${text})`,
+    factor: (tile, text) => tile === scalar ? text : `${typeName(scalar, 4)}(${text})`,
     multiply: (sums, a, b) => `${sums} = fma(${typeName(scalar, 4)}(${a}), ${b}, ${sums});`,
     // Halves are multiplied in pairs.
     ...(scalar === "f32"
@@ -59,19 +59,13 @@ export function innerProduct(accumulate: Accumulation): InnerProduct {
 /** A thread's tile of results. */
 export type ThreadTile = Pick<TilePolicy, "threadRows" | "threadColumns">;
 
-/** Vectors along a side of the thread tile; a side of one place is read as one element. */
-export function fragments(places: number): number {
-  return Math.ceil(places / 4);
-}
-
 /** Calls `text` for each row of the thread tile and each vector of its columns. */
 export function eachSum(
   { threadRows, threadColumns }: ThreadTile,
   text: (row: number, fragment: number) => string,
 ): string[] {
-  return range(threadRows * fragments(threadColumns)).map((i) =>
-    text(Math.floor(i / fragments(threadColumns)), i % fragments(threadColumns))
-  );
+  const vectors = threadColumns / 4;
+  return range(threadRows * vectors).map((i) => text(Math.floor(i / vectors), i % vectors));
 }
 
 /** Sets sums to zero. */
@@ -93,18 +87,12 @@ export function rowFragments(
   a: Omit<WorkgroupTile, "declaration">,
   b: Omit<WorkgroupTile, "declaration">,
 ): Fragment[] {
-  const single = tile.threadRows === 1;
-  const aVector = (i: number) => single && a.element ? a.element(k) : a.fragment(k, i);
-  return [
-    ...range(fragments(tile.threadRows)).map((i) => ({
-      name: `a${i}`,
-      value: inner.factor(a.scalar, aVector(i), single ? 1 : 4),
-    })),
-    ...range(fragments(tile.threadColumns)).map((j) => ({
-      name: `b${j}`,
-      value: inner.factor(b.scalar, b.fragment(k, j), 4),
-    })),
-  ];
+  const vectors = (name: "a" | "b", { scalar, fragment }: typeof a, places: number) =>
+    range(places / 4).map((i) => ({
+      name: `${name}${i}`,
+      value: inner.factor(scalar, fragment(k, i)),
+    }));
+  return [...vectors("a", a, tile.threadRows), ...vectors("b", b, tile.threadColumns)];
 }
 
 /** Multiplies the fragments of a row, in an order that the inner product has. */
@@ -114,8 +102,7 @@ export function multiplyFragments(
   sum: SumName,
   order: ProductOrder,
 ): string[] {
-  const single = tile.threadRows === 1;
-  const factor = (row: number) => single ? `a0` : `a${Math.floor(row / 4)}.${"xyzw"[row % 4]}`;
+  const factor = (row: number) => `a${Math.floor(row / 4)}.${"xyzw"[row % 4]}`;
   const { multiplyOne } = inner;
   if (order === "rows" || multiplyOne === undefined) {
     return eachSum(
@@ -123,8 +110,7 @@ export function multiplyFragments(
       (row, j) => inner.multiply(sum(row, j), factor(row), `b${j}`),
     );
   }
-  const places = (count: number) => range(count);
-  const [rows, columns] = [places(tile.threadRows), places(fragments(tile.threadColumns) * 4)];
+  const [rows, columns] = [range(tile.threadRows), range(tile.threadColumns)];
   const one = (row: number, column: number) => {
     const [j, element] = [Math.floor(column / 4), "xyzw"[column % 4]];
     return multiplyOne(`${sum(row, j)}.${element}`, factor(row), `b${j}.${element}`);

@@ -73,8 +73,6 @@ export interface WorkgroupTile {
   readonly declaration: string;
   /** Vector `index` of the thread in row `depth`, which is WGSL. */
   fragment(depth: string, index: number): string;
-  /** What a thread with a single row multiplies of A's row `depth`, where there are such threads. */
-  element?(depth: string): string;
 }
 
 /** What a thread has loaded of a tile: a value, or several along a side. */
@@ -145,7 +143,6 @@ export function workgroupTile(
     scalar,
     declaration: `var<workgroup> ${name}: ${declared};`,
     fragment: (k, i) => at(k, operand === "a" ? `ay${i}` : `bx${i}`),
-    ...(operand === "a" ? { element: (k: string) => `${at(k, "ay0 / 4u")}[ay0 % 4u]` } : {}),
     store: (loaded) => storeLines(at, loaded),
   };
 }

@@ -152,7 +152,6 @@ export function strideKernels(): Kernel[] {
           planConv({ ...request, splits: 2, variant }),
           planConv({ ...request, balance: "stream-k", device: ONE_WORKGROUP, variant }),
           planConv({ ...request, dtype: "f16", variant }),
-          planConv({ ...request, variant: { ...variant, microKernel: false } }),
         ];
         for (const { kernel } of plans.flatMap(({ passes }) => passes)) kernels.push(kernel);
       }

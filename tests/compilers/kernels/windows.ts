@@ -9,8 +9,6 @@ import { WGSL_LIMITS as limits } from "./limits.ts";
 export function windowKernels(): Kernel[] {
   const kernels: Kernel[] = [];
   const variants = [
-    { microKernel: false },
-    { vectorLoads: false },
     { prefetch: false },
     { doubleBuffer: true },
   ];
