@@ -1,39 +1,35 @@
 /**
  * Fits the figures of a device model to measured records, without a GPU:
- *   deno run -A bench/fit_device_model.ts [--rounds 8] [--figures rates.depthwise,shares.single] [--out model.json] [--all]
- *     RECORDS...
+ *   deno run -A bench/fit_device_model.ts [--rounds 8] [--figures rates.depthwise,shares.single] [--all]
+ *     [--out src/algorithms/device/h200.json] RECORDS...
  * Each record's algorithm, tile and policy are predicted as they ran; a figure is kept where it lowers the error of the
  * half of the problems that are fitted to. Prints the error, as RMS of log(predicted / measured), of that half and of the
  * other; --all fits to both; --rounds 0 only tells. Records of what `auto` chose say nothing of what it did not: fitted to
  * them alone, a policy that is rarely chosen looks better than it is, so name the figures that the records do cover with
- * --figures, and look at the choices of other suites before they are taken. What it writes is a file for `--device-model`, and what `src/algorithms/device/h200.ts` holds.
+ * --figures, and look at the choices of other suites before they are taken. What it writes is a file for `--device-model`, and
+ * what H200 reads: nobody edits that by hand.
  */
 import { createHash } from "node:crypto";
 import { parseArgs } from "node:util";
 import { H200 } from "../src/algorithms/device/h200.ts";
 import type { DeviceModel } from "../src/algorithms/device/model.ts";
-import {
-  figure,
-  type FigurePath,
-  figurePaths,
-  type FitCase,
-  fitFigures,
-  predictionError,
-  predictRequest,
-  rms,
-} from "../src/bench/calibrate/fit.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
+import { predictMs } from "../src/algorithms/cost/auto.ts";
+import { figure, figurePaths, isBelow, withFigure } from "../src/bench/calibrate/figures.ts";
 import { policyTile, TILE_POLICIES } from "../src/kernels/policy.ts";
 import { printDescriptor } from "../src/problem/descriptor.ts";
-import { type MeasuredCase, measuredCases } from "./measured_case.ts";
+import { type MeasuredCase, measuredCases, rms } from "./measured_case.ts";
 
 /** How strongly a figure is held where it was: what few records say should not move far. */
 const HELD = 2e-3;
+/** Errors beyond this count no more than it: something else is the matter. */
+const FAR = 0.5;
 
-interface Case extends FitCase {
+interface Case {
   readonly name: string;
   readonly request: PlanRequest;
   readonly fitted: boolean;
+  readonly ms: number;
 }
 
 const { values, positionals } = parseArgs({
@@ -70,29 +66,56 @@ function asItRan({ name, request, algorithm, tile, kernel, ms }: MeasuredCase): 
     fitted: values.all || digest[0]! % 2 === 0,
     ms,
     request: ran,
-    predict: (model) => predictRequest(ran, model),
   };
 }
 
 /** Figures that are asked for, by the beginnings of their paths; all where none are. */
 const wanted = values.figures.split(",");
 
-const isWanted = (path: FigurePath) =>
-  wanted.some((one) => `${path.join(".")}.`.startsWith(one === "" ? "" : `${one}.`));
+/** log(predicted / measured); undefined where nothing is predicted. */
+function predictionError({ request, ms }: Case, device: DeviceModel): number | undefined {
+  const predicted = request.algorithm === "auto"
+    ? undefined
+    : predictMs({ ...request, device }, request.algorithm);
+  return typeof predicted === "number" ? Math.log(predicted / ms) : undefined;
+}
 const errorOf = (one: Case, device: DeviceModel) => predictionError(one, device) ?? 0;
 
 const cases = measuredCases(positionals)
   .map(asItRan)
   .filter((one) => predictionError(one, H200) !== undefined);
 const fitted = cases.filter((one) => one.fitted);
-const paths = figurePaths(H200).filter(isWanted);
-const model = fitFigures(H200, fitted, {
-  groups: paths.map((path) => [path]),
-  steps: Array.from({ length: Number(values.rounds) }, (_, round) => 0.3 * 0.7 ** round),
-  penalty: (change) => HELD * fitted.length * change ** 2,
-  onRound: (one) =>
-    console.error(`${(100 * rms(fitted.map((each) => errorOf(each, one)))).toFixed(1)} %`),
-});
+const paths = figurePaths(H200).filter((path) =>
+  wanted.some((one) => one === "" || isBelow(path, one))
+);
+const model = fit();
+
+/** One figure after the other is changed by the round's step, and keeps what lowers the errors by more than it costs. */
+function fit(): DeviceModel {
+  const squares = (device: DeviceModel, some: readonly Case[]) =>
+    some.reduce((sum, one) => sum + Math.min(FAR, Math.abs(errorOf(one, device))) ** 2, 0);
+  const touched = paths.map((path) => {
+    const nearby = withFigure(H200, path, 1.3 * figure(H200, path));
+    return fitted.filter((one) => errorOf(one, nearby) !== errorOf(one, H200));
+  });
+  let best = H200;
+  for (let round = 0; round < Number(values.rounds); round++) {
+    const step = 1 + 0.3 * 0.7 ** round;
+    paths.forEach((path, place) => {
+      const loss = (device: DeviceModel) =>
+        squares(device, touched[place]!) +
+        HELD * fitted.length * Math.log(figure(device, path) / figure(H200, path)) ** 2;
+      const tried = [step, 1 / step].map((factor) =>
+        withFigure(best, path, Number((factor * figure(best, path)).toPrecision(3)))
+      );
+      if (touched[place]!.length > 0) {
+        best = [best, ...tried].reduce((a, b) => loss(b) < loss(a) ? b : a);
+      }
+    });
+    console.error(`${(100 * rms(fitted.map((each) => errorOf(each, best)))).toFixed(1)} %`);
+  }
+  return best;
+}
 
 for (const [title, device] of [["before", H200], ["after", model]] as const) {
   for (const half of [true, false]) {

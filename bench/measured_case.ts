@@ -86,3 +86,8 @@ export function printGoodness(
   );
   return count >= share * ratios.length && largest <= worst;
 }
+
+/** Root mean square; 0 of nothing. */
+export function rms(errors: readonly number[]): number {
+  return Math.sqrt(errors.reduce((sum, one) => sum + one * one, 0) / Math.max(1, errors.length));
+}

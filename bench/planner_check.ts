@@ -8,12 +8,17 @@
  * fewer than 90 % of the choices are good, or one takes more than 1.15 times as long as the best; 2 where none was measured.
  */
 import { parseArgs } from "node:util";
-import { GPU_GOODNESS, type MeasuredCase, measuredCases, printGoodness } from "./measured_case.ts";
+import {
+  GPU_GOODNESS,
+  type MeasuredCase,
+  measuredCases,
+  printGoodness,
+  rms,
+} from "./measured_case.ts";
 import { predictMs, requestFor } from "../src/algorithms/cost/auto.ts";
 import { H200 } from "../src/algorithms/device/h200.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import { defaultTile } from "../src/algorithms/winograd_nonfused/geometry.ts";
-import { rms } from "../src/bench/calibrate/fit.ts";
 import { readDeviceModel } from "../src/bench/calibrate/model_file.ts";
 import { formatTile } from "../src/winograd/tile.ts";
 

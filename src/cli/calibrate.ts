@@ -3,7 +3,7 @@ import { H200 } from "../algorithms/device/h200.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
 import { calibrate, type Calibrated } from "../bench/calibrate/calibrate.ts";
 import { type CalibratedDevice, printCalibration } from "../bench/calibrate/model_file.ts";
-import { figure, figurePaths } from "../bench/calibrate/fit.ts";
+import { figure, figurePaths } from "../bench/calibrate/figures.ts";
 import { InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { writeOutput } from "../npy/mod.ts";
@@ -11,7 +11,7 @@ import { formatDuration } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
 import { gpuExecutor } from "../run/executor.ts";
 import { timePlans } from "../run/time_plans.ts";
-import { calibrationPath, keptCalibration } from "./calibration.ts";
+import { calibrationPath } from "./calibration.ts";
 import { commandWrites, oneSentence } from "./failure.ts";
 import { mergeFile } from "./kept_files.ts";
 import { ADAPTER_HELP, BACKEND_HELP } from "./shared_options.ts";
@@ -72,7 +72,6 @@ export function calibrateCommand() {
           limits,
           matrixUnits,
           workgroupsInFlight,
-          kept: keptCalibration(device)?.model,
           time: async (plans) => {
             const times = await timePlans(gpu, plans, protocol, (done) =>
               shown.update(`${count + done} measurements`));

@@ -1,6 +1,6 @@
 import { H200, softwareDevice } from "./h200.ts";
-import type { DeviceModel, DeviceRates } from "./model.ts";
-import { scaledBy } from "./software.ts";
+import type { DeviceModel } from "./model.ts";
+import { scaledModel } from "./scale.ts";
 
 /**
  * GPUs by their published figures, for plans on devices that nobody has measured. None of these was: rates are an H200's, those of
@@ -195,46 +195,21 @@ export function publishedModel(
   name = `${gpu.name}, by published figures`,
 ): DeviceModel {
   const { multiprocessors, threadResults, registers, sharedBytes } = gpu;
-  const computing = gpu.teraflops / H200_PEAK.teraflops;
-  const moving = gpu.terabytes / H200_PEAK.terabytes;
-  const { costs } = H200;
+  const { f16x3 } = H200.shares;
   return {
-    ...H200,
-    name,
-    multiprocessors,
-    threadResults,
-    registers,
-    sharedBytes,
-    rates: scaledRates(H200.rates, computing, moving),
-    shares: threadResults < HALVES_RESULTS ? { ...H200.shares, f16x3: 0 } : H200.shares,
-    // In multiply-adds of the whole device, or of a tile's steps: as much longer as these are faster than memory.
-    costs: {
-      element: costs.element * computing / moving,
-      dispatch: costs.dispatch * computing,
-      fill: costs.fill,
-      store: costs.store * computing / moving,
-      storeAgain: costs.storeAgain * computing / moving,
-      unitStore: costs.unitStore * computing / moving,
-    },
+    ...scaledModel(H200, {
+      computing: gpu.teraflops / H200_PEAK.teraflops,
+      moving: gpu.terabytes / H200_PEAK.terabytes,
+    }),
+    ...{ name, multiprocessors, threadResults, registers, sharedBytes },
+    shares: { ...H200.shares, f16x3: threadResults < HALVES_RESULTS ? 0 : f16x3 },
   };
 }
 
 /** The model of a device with so many multiprocessors of the same kind, and as much more bandwidth. */
 export function sizedModel(device: DeviceModel, multiprocessors: number): DeviceModel {
   const factor = multiprocessors / device.multiprocessors;
-  const { rates, costs } = device;
-  return {
-    ...device,
-    multiprocessors,
-    rates: scaledBy(rates, factor),
-    costs: { ...costs, dispatch: costs.dispatch * factor },
-  };
-}
-
-function scaledRates(rates: DeviceRates, computing: number, moving: number): DeviceRates {
-  const products = scaledBy(rates, computing);
-  const { stream, filterStream, slicedStore, winrsBuckets } = scaledBy(rates, moving);
-  return { ...products, stream, filterStream, slicedStore, winrsBuckets };
+  return { ...scaledModel(device, { computing: factor, moving: factor }), multiprocessors };
 }
 
 /**

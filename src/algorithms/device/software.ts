@@ -1,5 +1,6 @@
 import { TILE_POLICIES } from "../../kernels/policy.ts";
 import type { DeviceModel, DeviceRates, DeviceShares, SlicedPolicies } from "./model.ts";
+import { scaledBy } from "./scale.ts";
 
 /** Multiprocessors, or pairs of workgroups in flight, of the machine that the figures are of. */
 const MEASURED_ON = 2;
@@ -132,13 +133,4 @@ export function softwarePolicies(
 ): DeviceShares["policies"] {
   const never = Object.fromEntries(TILE_POLICIES.map(({ name }) => [name, 0]));
   return { ...policies, ...never, tiny: 1, block };
-}
-
-/** Figures times a factor. */
-export function scaledBy<T extends object>(figures: T, factor: number): T {
-  const scaled = (value: unknown): unknown =>
-    typeof value === "number" ? value * factor : Object.fromEntries(
-      Object.entries(value as object).map(([name, one]) => [name, scaled(one)]),
-    );
-  return scaled(figures) as T;
 }

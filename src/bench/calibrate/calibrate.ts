@@ -1,9 +1,10 @@
-import { H200, softwareDevice } from "../../algorithms/device/h200.ts";
+import { softwareDevice } from "../../algorithms/device/h200.ts";
 import { gpuModel } from "../../algorithms/device/known.ts";
 import type { DeviceModel } from "../../algorithms/device/model.ts";
+import { scaledModel } from "../../algorithms/device/scale.ts";
 import { UnsupportedError } from "../../errors.ts";
 import type { PlanTime, TimedPlan } from "../../run/time_plans.ts";
-import { figure, type FigurePath, figurePaths, fitFigures, withFigure } from "./fit.ts";
+import { figurePaths, isBelow, withFactor } from "./figures.ts";
 import { busyPlan, calibrationProbes, type Probe, type ProbedDevice } from "./probes.ts";
 
 /** What a device is measured with. */
@@ -12,8 +13,6 @@ export interface Measuring {
   readonly matrixUnits?: ProbedDevice["matrixUnits"];
   /** Where it computes on the CPU: how many workgroups run side by side. */
   readonly workgroupsInFlight?: number | undefined;
-  /** The model that is kept of the device: figures that come out much alike stay as they are. */
-  readonly kept?: DeviceModel | undefined;
   /** Times plans; those of the same call in turn. Names are for people and tests. */
   time(plans: readonly (TimedPlan & { readonly name: string })[]): Promise<PlanTime[]>;
 }
@@ -22,9 +21,8 @@ export interface Measuring {
 const MOST = 4096;
 /** Workgroups that wait for others, or share with them, take twice as long as one; this is in between. */
 const LONGER = 1.5;
-/** Grids that are timed together. */
-const WORKGROUPS_TOGETHER = 8;
-const POWERS_TOGETHER = 3;
+/** Grids between two that are timed together. */
+const PARTS = 8;
 
 /**
  * How many workgroups run side by side as fast as one alone: a grid of more takes a second wave. Looked for between powers of
@@ -33,46 +31,40 @@ const POWERS_TOGETHER = 3;
  * @throws {UnsupportedError} where one workgroup cannot be timed.
  */
 export async function countMultiprocessors({ time }: Pick<Measuring, "time">): Promise<number> {
-  const known = new Map<number, number>();
   // One alone goes with all: clocks may rise.
-  const measure = async (others: readonly number[]) => {
+  const firstLonger = async (others: readonly number[]) => {
     const grids = [1, ...others];
-    const plans = grids.map((grid) => {
+    const times = await time(grids.map((grid) => {
       return { name: `busy ${grid}`, plan: busyPlan(grid), dtype: "f32" as const };
+    }));
+    const taken = times.map((one, place) => {
+      if (typeof one !== "string" && isTime(one.median)) return one.min;
+      const what = typeof one === "string" ? one : `it took ${one.median} ms`;
+      throw new UnsupportedError(
+        `Cannot calibrate: ${grids[place]} workgroups cannot be timed: ${what}`,
+      );
     });
-    const times = await time(plans);
-    grids.forEach((grid, place) => {
-      const taken = times[place]!;
-      if (typeof taken === "string" || !(taken.median > 0 && Number.isFinite(taken.median))) {
-        const what = typeof taken === "string" ? taken : `it took ${taken.median} ms`;
-        throw new UnsupportedError(`Cannot calibrate: ${grid} workgroups cannot be timed: ${what}`);
-      }
-      known.set(grid, taken.min);
-    });
+    return others.find((_, place) => taken[place + 1]! > LONGER * taken[0]!);
   };
-  const isLonger = (grid: number) => known.get(grid)! > LONGER * known.get(1)!;
-  let end: number | undefined;
   // Grids beyond the end take long on small devices.
-  for (let next = 2; end === undefined; next *= 2 ** POWERS_TOGETHER) {
+  let [least, most] = [1, 0];
+  for (let next = 2; most === 0; next *= 8) {
     if (next > MOST) return MOST;
-    const powers = Array.from({ length: POWERS_TOGETHER }, (_, i) => next * 2 ** i)
-      .filter((grid) => grid <= MOST);
-    await measure(powers);
-    end = powers.find(isLonger);
+    most = await firstLonger([next, 2 * next, 4 * next].filter((grid) => grid <= MOST)) ?? 0;
+    least = most / 2;
   }
-  let [least, most] = [end / 2, end];
   while (most - least > 1) {
-    const parts = Math.min(WORKGROUPS_TOGETHER, most - least);
-    const between = Array.from(
-      { length: parts - 1 },
-      (_, i) => least + Math.round((i + 1) * (most - least) / parts),
-    );
-    await measure(between);
-    const longer = between.find(isLonger) ?? most;
-    least = Math.max(least, ...between.filter((grid) => grid < longer));
-    most = longer;
+    const parts = Math.min(PARTS, most - least);
+    const between: number[] = [];
+    for (let i = 1; i < parts; i++) between.push(least + Math.round(i * (most - least) / parts));
+    most = await firstLonger(between) ?? most;
+    least = Math.max(least, ...between.filter((grid) => grid < most));
   }
   return least;
+}
+
+function isTime(ms: number): boolean {
+  return ms > 0 && Number.isFinite(ms);
 }
 
 /** A probe and what it took. */
@@ -91,60 +83,34 @@ export interface Calibrated {
   readonly notes: readonly string[];
 }
 
-/** A figure stays at its family's ratio unless its own measurements are further off than the model errs anyway. */
-const KEPT = 0.06;
-/** The same of what many measurements say together. */
-const SAME = 0.03;
-/**
- * From so many times as far off on it follows them wholly, in between the nearer the further: with a jump, measurements that
- * differ by 0.2 % gave figures that differ by 6 %.
- */
-const WHOLLY = 2;
-/** A figure of a calibration before is kept where it is so near: one that leaves its ratio or not differs by KEPT. */
-const NEAR = 0.08;
 /** Samples that spread further than this did not settle. */
 const SETTLED = 0.1;
 /** A GPU of which more than this share of the measurements did not settle does something else, too. */
 const BUSY = 0.25;
 
-/** Figures that scale together where nothing else is known, and what they are measured by: what waits, computes and moves. */
-const TOGETHER: readonly { readonly figures: readonly string[]; readonly by: readonly string[] }[] =
-  [
-    { figures: ["times"], by: ["times.dispatch"] },
-    {
-      figures: [
-        ..."packed gathered correlated sliced dot4 planned direct depthwise few".split(" "),
-        ..."fewGradient depthwiseGradient winrs winrsOverall".split(" "),
-      ].map((name) => `rates.${name}`),
-      by: [
-        "rates.gathered",
-        ..."small wide broad large huge".split(" ").map((name) => `shares.policies.${name}`),
-      ],
-    },
-    {
-      figures: ["rates.stream", "rates.filterStream", "rates.slicedStore", "rates.winrsBuckets"],
-      by: ["rates.stream"],
-    },
-  ];
+/** What a device's waiting, moving and computing are measured by. */
+const SIZE = {
+  waiting: ["times.dispatch"],
+  moving: ["rates.stream"],
+  computing: [
+    "rates.gathered",
+    ..."small wide broad large huge".split(" ").map((name) => `shares.policies.${name}`),
+  ],
+} as const;
+
 /** Figures of one kind, that are more alike than others. */
 const FAMILIES = [
   ["rates.packed", "rates.gathered", "rates.correlated", "rates.planned"],
-  ["rates.dot4"],
   ["rates.sliced"],
   ["rates.slicedStore"],
   ["rates.winrs", "rates.winrsOverall"],
   ["rates.depthwise", "rates.depthwiseGradient"],
   ["rates.few", "rates.fewGradient"],
-  ["rates.direct"],
 ];
-
-/** Steps of a fit from far away, each twice, and of one from nearby. */
-const FAR_STEPS = [3, 3, 3, 1, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015].flatMap((step) => [step, step]);
-const NEAR_STEPS = [0.4, 0.2, 0.1, 0.05, 0.025, 0.012].flatMap((step) => [step, step]);
 
 /**
  * Measures a device's model by small problems of the program's own: first how many workgroups run side by side, then all
- * rates together, then what differs from an H200's ratios.
+ * rates together, then what differs from the ratios of the model that is known of it.
  *
  * @throws {UnsupportedError} where so little of it ran that nothing can be said, or nothing that figures scale by, or a GPU is busy.
  */
@@ -152,7 +118,7 @@ export async function calibrate(name: string, measuring: Measuring): Promise<Cal
   const { limits, matrixUnits, workgroupsInFlight } = measuring;
   const known = workgroupsInFlight === undefined
     ? gpuModel(name)
-    : softwareDevice(workgroupsInFlight, "", H200);
+    : softwareDevice(workgroupsInFlight, name);
   const multiprocessors = known.software
     ? known.multiprocessors
     : await countMultiprocessors(measuring);
@@ -169,28 +135,14 @@ export async function calibrate(name: string, measuring: Measuring): Promise<Cal
   if (cases.length < probes.length / 3) {
     throw unusable(`${cases.length} of ${probes.length} measurements`, notes);
   }
-  for (const { by } of TOGETHER) {
-    if (measuredBy(cases, by).length > 0) continue;
-    const names = measuredBy(probes, by).map(({ name }) => `${name}: `);
-    const own = notes.filter((note) => names.some((name) => note.startsWith(name)));
-    throw unusable(`no measurement of ${by.join(", ")}`, own);
-  }
-  const model = fitModel(start, cases);
-  const { kept } = measuring;
-  return {
-    model: kept === undefined ? model : steadied(model, kept),
-    measured: [...new Set(cases.flatMap(({ figures }) => figures))].sort(),
-    times: Object.fromEntries(cases.map(({ name, ms }) => [name, ms])),
-    notes,
-  };
+  const measured = [...new Set(cases.flatMap(({ figures }) => figures))].sort();
+  const times = Object.fromEntries(cases.map(({ name, ms }) => [name, ms]));
+  return { model: fitted(sized(start, probes, cases, notes), cases), measured, times, notes };
 }
 
 function withoutGuess({ guessed: _, ...model }: DeviceModel): DeviceModel {
   return model;
 }
-
-/** What all rates scale by. */
-const SIZE = ["times.dispatch", "rates.gathered", "rates.stream"];
 
 /**
  * The model of a GPU of which the size alone is measured, in a fraction of a second: its multiprocessors, and what it waits, computes
@@ -207,12 +159,11 @@ export async function measureSize(
   // Without an end a clock is too coarse to tell.
   const multiprocessors = counted === MOST ? known.multiprocessors : counted;
   const start = { ...withoutGuess(known), multiprocessors };
-  const probes = calibrationProbes({ limits: measuring.limits, model: start, figures: SIZE });
+  const wanted: string[] = [SIZE.waiting, SIZE.moving, SIZE.computing].map(([figure]) => figure);
+  const probes = calibrationProbes({ limits: measuring.limits, model: start })
+    .filter(({ figures }) => wanted.includes(figures[0]!));
   const { cases, notes } = await measureProbes(probes, start, measuring);
-  for (const { by } of TOGETHER) {
-    if (measuredBy(cases, by).length === 0) throw unusable(`no measurement of ${by[0]}`, notes);
-  }
-  return scaledBy(start, cases);
+  return sized(start, probes, cases, notes);
 }
 
 /** Times what of the probes can be planned; those that did not settle a second time. */
@@ -221,93 +172,110 @@ async function measureProbes(
   start: DeviceModel,
   { time }: Pick<Measuring, "time">,
 ): Promise<{ cases: MeasuredProbe[]; unsettled: number; notes: string[] }> {
-  const planned = probes.flatMap((probe) => {
+  const notes: string[] = [];
+  const cases: MeasuredProbe[] = [];
+  let unsettled = 0;
+  let rest = probes.flatMap((probe) => {
     const { plan } = probe;
     return plan === undefined || probe.predict(start) === undefined ? [] : [{ ...probe, plan }];
   });
-  const notes: string[] = [];
-  const cases: MeasuredProbe[] = [];
-  let rest = planned;
-  let unsettled = 0;
-  for (const last of [false, true]) {
+  for (let last = false; rest.length > 0; last = true) {
     const times = await time(rest);
-    const again: typeof planned = [];
-    rest.forEach((one, index) => {
-      const { name } = one;
+    const again: typeof rest = [];
+    for (const [index, one] of rest.entries()) {
       const taken = times[index]!;
+      const note = (text: string) => notes.push(`${one.name}: ${text}`);
       if (typeof taken === "string") {
-        notes.push(`${name}: ${taken}`);
-      } else if (!(taken.median > 0 && Number.isFinite(taken.median))) {
-        notes.push(`${name}: took ${taken.median} ms, which is no time`);
+        note(taken);
+      } else if (!isTime(taken.median)) {
+        note(`took ${taken.median} ms, which is no time`);
       } else if (taken.mad > SETTLED * taken.median && !last) {
         again.push(one);
       } else {
         if (taken.mad > SETTLED * taken.median) {
-          const spread = Math.round(100 * taken.mad / taken.median);
           unsettled++;
-          notes.push(`${name}: did not settle, its samples spread by ${spread} %`);
+          const spread = Math.round(100 * taken.mad / taken.median);
+          note(`did not settle, its samples spread by ${spread} %`);
         }
         // What else runs on a CPU only ever makes it slower.
         cases.push({ ...one, ms: start.software ? taken.min : taken.median });
       }
-    });
+    }
     rest = again;
-    if (rest.length === 0) break;
   }
   return { cases, unsettled, notes };
 }
 
-/**
- * What shifts a figure's optimum from where it was no sooner than measurements are further off than `kept`, and no further
- * than they say (a minimax concave penalty).
- */
-function penalty(change: number, count: number): number {
-  const kept = Math.max(KEPT / Math.sqrt(count), SAME);
-  const size = Math.min(Math.abs(change), WHOLLY * kept);
-  return 2 * count * (kept * size - size ** 2 / (2 * WHOLLY));
+/** A model with all rates scaled by common factors, as measurements say. */
+function sized(
+  start: DeviceModel,
+  probes: readonly Probe[],
+  cases: readonly MeasuredProbe[],
+  notes: readonly string[],
+): DeviceModel {
+  return (["waiting", "moving", "computing"] as const).reduce((model, what) => {
+    const by: readonly string[] = SIZE[what];
+    const isOwn = ({ figures }: Probe) => figures.some((name) => by.includes(name));
+    const own = cases.filter(isOwn);
+    if (own.length === 0) {
+      const names = probes.filter(isOwn).map(({ name }) => `${name}: `);
+      const why = notes.filter((note) => names.some((name) => note.startsWith(name)));
+      throw unusable(`no measurement of ${by.join(", ")}`, why);
+    }
+    return changed((factor) => scaledModel(model, { [what]: factor }), own);
+  }, start);
 }
 
-/** A model with all its rates scaled by common factors, as measurements say. */
-function scaledBy(start: DeviceModel, cases: readonly MeasuredProbe[]): DeviceModel {
+/** The model that explains what probes took: families of figures by common factors, then single ones, each by its own probes. */
+function fitted(start: DeviceModel, cases: readonly MeasuredProbe[]): DeviceModel {
   const paths = figurePaths(start);
-  const scaled = TOGETHER.reduce(
-    (model, { figures, by }) =>
-      fitFigures(model, measuredBy(cases, by), {
-        groups: [paths.filter((path) => figures.some((name) => isBelow(path, name)))],
-        steps: FAR_STEPS,
-        penalty,
-      }),
-    start,
-  );
-  return withCosts(scaled, start);
+  const singles = paths.map((path) => [path]);
+  const groups = [
+    ...FAMILIES.map((names) => paths.filter((path) => names.some((name) => isBelow(path, name)))),
+    // Twice: what one explains of a probe another no longer has to.
+    ...singles,
+    ...singles,
+  ];
+  return groups.reduce((model, group) => {
+    const own = cases.filter(({ figures }) =>
+      figures.some((name) => group.some((path) => isBelow(path, name)))
+    );
+    return changed((factor) => withFactor(model, group, factor), own);
+  }, start);
 }
 
 /**
- * The model that explains what probes took: all rates by common factors, then families of them, then single figures, each only
- * as far as what is known of others does not explain it.
+ * What differs by less, as a logarithm, stays as it was: the model errs by more anyway, and calibrations of one device are to agree. From
+ * twice as much on figures follow measurements wholly.
  */
-function fitModel(start: DeviceModel, cases: readonly MeasuredProbe[]): DeviceModel {
-  const balanced = scaledBy(start, cases);
-  const paths = figurePaths(start);
-  const below = (names: readonly string[]) =>
-    paths.filter((path) => names.some((name) => isBelow(path, name)));
-  // What no figure explains of other measurements is not to end in one that they merely run with.
-  const speaks = (group: readonly FigurePath[], index: number) =>
-    group.some((path) => cases[index]!.figures.some((name) => isBelow(path, name)));
-  const families = fitFigures(balanced, cases, {
-    groups: FAMILIES.map(below),
-    steps: NEAR_STEPS,
-    penalty,
-    speaks,
-  });
-  const probed = [...new Set(cases.flatMap(({ figures }) => figures))];
-  const model = fitFigures(families, cases, {
-    groups: below(probed).map((path) => [path]),
-    steps: NEAR_STEPS,
-    penalty,
-    speaks,
-  });
-  return model;
+const KEPT = 0.06;
+/** The same of times that a change brings nearer to those that were measured. */
+const NOISE = 0.02;
+/** Steps of the search for a factor, as logarithms: at first from far away. */
+const STEPS = [...new Array(6).fill(1.4), 0.7, 0.7, 0.35, 0.35, 0.17, 0.08, 0.04, 0.02, 0.01];
+
+/** The model by the factor that explains best what some probes took. */
+function changed(
+  scaled: (factor: number) => DeviceModel,
+  cases: readonly MeasuredProbe[],
+): DeviceModel {
+  if (cases.length === 0) return scaled(1);
+  const loss = (change: number) => {
+    const model = scaled(Math.exp(change));
+    return cases.reduce((sum, one) => sum + Math.abs(Math.log(one.predict(model)! / one.ms)), 0);
+  };
+  const before = loss(0);
+  let best = { change: 0, loss: before };
+  for (const step of STEPS) {
+    for (const change of [best.change + step, best.change - step]) {
+      const lost = loss(change);
+      if (lost < best.loss) best = { change, loss: lost };
+    }
+  }
+  const size = Math.abs(best.change);
+  const isNoise = before - best.loss < NOISE * cases.length;
+  const kept = isNoise ? 0 : Math.max(0, Math.min(size, 2 * (size - KEPT)));
+  return scaled(kept === 0 ? 1 : Math.exp(Math.sign(best.change) * kept));
 }
 
 /** That too little of a calibration can be used, with the first note of why. */
@@ -315,44 +283,4 @@ function unusable(what: string, [note]: readonly string[]): UnsupportedError {
   return new UnsupportedError(
     `Cannot calibrate: ${what} can be used${note === undefined ? "" : `; ${note}`}`,
   );
-}
-
-/** Of probes or measurements those that are there for some of these figures. */
-function measuredBy<T extends Probe>(probes: readonly T[], names: readonly string[]): T[] {
-  return probes.filter(({ figures }) => figures.some((name) => names.includes(name)));
-}
-
-/** Whether a figure's path is a name's or lies below it; names of tiles have dots of their own. */
-function isBelow(path: FigurePath, name: string): boolean {
-  return `${path.join(".")}.`.startsWith(`${name}.`);
-}
-
-/** A model with the costs of cuts, which are in multiply-adds, of a device that moves and waits otherwise than `before`. */
-function withCosts(model: DeviceModel, before: DeviceModel): DeviceModel {
-  const ratio = (path: FigurePath) => figure(model, path) / figure(before, path);
-  const computing = ratio(["rates", "gathered"]);
-  const moving = computing / ratio(["rates", "stream"]);
-  const { element, dispatch, fill, store, storeAgain, unitStore } = before.costs;
-  const digits = (value: number) => Number(value.toPrecision(3));
-  return {
-    ...model,
-    costs: {
-      element: digits(element * moving),
-      dispatch: digits(dispatch * computing * ratio(["times", "dispatch"])),
-      fill: digits(fill),
-      store: digits(store * moving),
-      storeAgain: digits(storeAgain * moving),
-      unitStore: digits(unitStore * moving),
-    },
-  };
-}
-
-/** A model whose figures are those of a calibration before wherever they are nearly the same, so that choices do not waver. */
-export function steadied(model: DeviceModel, kept: DeviceModel): DeviceModel {
-  const same = model.multiprocessors === kept.multiprocessors && model.software === kept.software;
-  if (!same) return model;
-  return figurePaths(model).reduce((steady, path) => {
-    const [now, before] = [figure(model, path), figure(kept, path)];
-    return Math.abs(Math.log(now / before)) < NEAR ? withFigure(steady, path, before) : steady;
-  }, model);
 }

@@ -9,29 +9,19 @@ import type { DeviceDescription } from "../../report/environment.ts";
 import { VERSION } from "../../version.ts";
 import type { Calibrated } from "./calibrate.ts";
 
-/** Of calibrations' files: figures of a model that are not what they were make it another. */
+/** Of calibrations' files: figures of a model that mean something else make it another. */
 const CALIBRATION_SCHEMA = 3;
-/** Its figures of GPUs mean the same; those of CPUs were without shares of policies. */
-const GPU_SCHEMA = 2;
 
 /** Fields that count something. */
 const COUNTS = ["multiprocessors", "registers", "threadResults", "sharedBytes"];
 
 /** Figures that may be 0: of what `auto` takes never, and of what costs nothing. */
-const MAY_BE_ZERO = ["f16x3", "transform", "halvesText", "loads"];
+const MAY_BE_ZERO = ["f16x3", "transform", "loads"];
 /** The same of all that lies below. */
 const ALL_MAY_BE_ZERO = "policies";
 
-/** Figures that models had, by what they stood below: calibrations wrote all of them. Those that are read say nothing. */
-const FORMER: Readonly<Record<string, readonly string[]>> = {
-  flushed: ["transformed"],
-  sliced: ["joined", "flushed"],
-  shares: ["unpacking"],
-  "F(4,3)": ["64x64x8_8x8d"],
-};
-
 /** Fields as a value has them, none of them required: positive numbers, objects of such fields, texts, yes and no. */
-function schemaLike(value: unknown, name = "", parent = ""): v.GenericSchema {
+function schemaLike(value: unknown, former: boolean, name = "", parent = ""): v.GenericSchema {
   if (COUNTS.includes(name)) return v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1e9));
   if (typeof value === "number") {
     const zero = MAY_BE_ZERO.includes(name) || parent === ALL_MAY_BE_ZERO;
@@ -40,14 +30,12 @@ function schemaLike(value: unknown, name = "", parent = ""): v.GenericSchema {
   if (typeof value !== "object" || value === null) {
     return typeof value === "boolean" ? v.boolean() : v.string();
   }
-  return v.strictObject(
-    Object.fromEntries([
-      ...(FORMER[name] ?? []).map((key) => [key, v.optional(v.number())]),
-      ...Object.entries(value).map((
-        [key, field],
-      ) => [key, v.optional(schemaLike(field, key, name))]),
-    ]),
+  const fields = Object.fromEntries(
+    Object.entries(value).map((
+      [key, field],
+    ) => [key, v.optional(schemaLike(field, former, key, name))]),
   );
+  return former ? v.object(fields) : v.strictObject(fields);
 }
 
 /** The fields of `over` in place of those of `base`, at any depth. */
@@ -69,43 +57,35 @@ export function readDeviceModel(path: string): DeviceModel {
   const text = readText(path);
   const json = jsonObject(text);
   if (json === undefined) {
-    const expected = "expected a JSON object of a device model";
-    parseJson(
-      text,
-      (what, line) =>
-        new InputSyntaxError(`Cannot read ${path}: line ${line} ${what}, ${expected}`),
-    );
-    throw new InputSyntaxError(`Cannot read ${path}: ${expected}`);
+    const refuse = (what: string) =>
+      new InputSyntaxError(`Cannot read ${path}: ${what}expected a JSON object of a device model`);
+    parseJson(text, (what, line) => refuse(`line ${line} ${what}, `));
+    throw refuse("");
   }
-  if (json.kind !== "calibration") {
-    if (json.schema !== undefined) {
-      throw new InputTypeError(
-        `Cannot read ${path}: it is no device model, wgconv calibrate --output writes one`,
-      );
-    }
-    return parseDeviceModel(json, path);
+  const { kind, schema, model } = json;
+  const isOther = kind === "calibration" ? schema !== CALIBRATION_SCHEMA : schema !== undefined;
+  if (isOther) {
+    const what = kind === "calibration"
+      ? "another version of wgconv wrote it, run wgconv calibrate again"
+      : "it is no device model, wgconv calibrate --output writes one";
+    throw new InputTypeError(`Cannot read ${path}: ${what}`);
   }
-  const { schema, model } = json;
-  const known = schema === CALIBRATION_SCHEMA ||
-    schema === GPU_SCHEMA && (model as { software?: unknown } | null)?.software === false;
-  if (!known) {
-    throw new InputTypeError(
-      `Cannot read ${path}: another version of wgconv wrote it, run wgconv calibrate again`,
-    );
-  }
-  return parseDeviceModel(model, path);
+  return kind === "calibration"
+    ? parseDeviceModel(model, path, true)
+    : parseDeviceModel(json, path);
 }
 
 /**
  * The model that a value of JSON is.
  *
+ * @param former Whether it may have figures that there are no more, as calibrations wrote all of them: these say nothing.
  * @throws {TypeError} as {@linkcode readDeviceModel}.
  */
-export function parseDeviceModel(json: unknown, source: string): DeviceModel {
+export function parseDeviceModel(json: unknown, source: string, former = false): DeviceModel {
   if (typeof json !== "object" || json === null) {
     throw new InputTypeError(`Cannot read ${source}: it has no model of a device`);
   }
-  const result = v.safeParse(schemaLike(H200), json);
+  const result = v.safeParse(schemaLike(H200, former), json);
   if (result.success) return wholeModel(result.output as Partial<DeviceModel>, source);
   const { unknown, field, what } = schemaFault(result.issues[0], "the text");
   throw new InputTypeError(
@@ -121,28 +101,15 @@ function wholeModel(given: Partial<DeviceModel>, source: string): DeviceModel {
       `Cannot read ${source}: it is of a software device, and has no multiprocessors`,
     );
   }
-  const base = software ? softwareDevice(2 * multiprocessors) : H200;
-  const whole = merged(base, { ...given, rates: ratesOf(given, base) });
-  // Shares of policies were measured by what the same file says of few warps, which had one figure for all of them.
-  const { busy, power } = whole.warps;
-  const alike = given.warps !== undefined && given.warps.loop === undefined;
-  const loop = alike ? { busy, power } : whole.warps.loop;
   // A model without a name takes its file's: figures that it leaves out are an H200's, but it is none.
-  const model = { ...whole, name: given.name ?? source, warps: { ...whole.warps, loop } };
+  const whole = merged(software ? softwareDevice(2 * multiprocessors) : H200, given);
+  const model = { ...whole, name: given.name ?? source };
   if (!TILE_POLICIES.some((policy) => weighsPolicy(model, policy))) {
     throw new InputTypeError(
       `Cannot read ${source}: shares.policies are 0 for every policy without matrix units, expected one that is not`,
     );
   }
   return model;
-}
-
-/** Rates of a file: WinRS kernels that it does not know are as much faster or slower than another device's as all of them together. */
-function ratesOf({ rates }: Partial<DeviceModel>, base: DeviceModel): DeviceModel["rates"] {
-  if (rates?.winrs === undefined || rates.winrsOverall === undefined) return rates ?? base.rates;
-  const share = rates.winrsOverall / base.rates.winrsOverall;
-  const others = Object.entries(base.rates.winrs).map(([name, rate]) => [name, share * rate]);
-  return { ...rates, winrs: { ...Object.fromEntries(others), ...rates.winrs } };
 }
 
 /** The object that a text is in JSON; undefined where it is none. */
@@ -172,21 +139,12 @@ export function printCalibration(
   { backend, adapter, driver, limits }: DeviceDescription,
   { model, measured, times, notes }: Calibrated,
 ): string {
+  const date = new Date().toISOString();
   const record = {
-    schema: CALIBRATION_SCHEMA,
-    kind: "calibration",
-    version: VERSION,
-    date: new Date().toISOString(),
-    backend,
-    device: adapter,
-    driver,
-    limits,
-    measured,
-    times,
-    scaled:
-      "all other rates keep their ratio to those that were measured, shares are an H200's (of a CPU's policies lavapipe's)",
-    notes,
-    model,
+    ...{ schema: CALIBRATION_SCHEMA, kind: "calibration", version: VERSION, date },
+    ...{ backend, device: adapter, driver, limits, measured, times },
+    scaled: "all other rates keep their ratio to those that were measured, shares are an H200's",
+    ...{ notes, model },
   };
   return `${JSON.stringify(record, null, 2)}\n`;
 }
@@ -216,5 +174,5 @@ export function parseCalibration(
   if (typeof date !== "string" || Number.isNaN(Date.parse(date))) {
     throw new InputTypeError(`Cannot read ${source}: it has no date`);
   }
-  return { model: parseDeviceModel(json.model, source), date };
+  return { model: parseDeviceModel(json.model, source, true), date };
 }

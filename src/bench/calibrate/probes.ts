@@ -1,3 +1,4 @@
+import { predictMs } from "../../algorithms/cost/auto.ts";
 import { H200 } from "../../algorithms/device/h200.ts";
 import {
   type DeviceModel,
@@ -20,7 +21,6 @@ import type { ConvDType, Operation } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor, type Layout } from "../../tensor/layout.ts";
-import { predictRequest } from "./fit.ts";
 
 /** Rounds of a busy workgroup: one that is alone takes some 0.2 ms. */
 const ROUNDS = 400;
@@ -90,8 +90,6 @@ export interface ProbedDevice {
   readonly matrixUnits?: MatrixUnits | undefined;
   /** What plans follow where nothing is pinned. */
   readonly model: DeviceModel;
-  /** The figures that are to be measured; all where absent. */
-  readonly figures?: readonly string[];
 }
 
 /** What a probe pins. */
@@ -115,242 +113,216 @@ function sizesFor({ multiprocessors, software }: DeviceModel, sizes: string): st
 
 /** Passes in a row that say what a dispatch takes. */
 const CHAINED = 4;
-/** Policies that are mostly empty but where results have few rows or columns, and products that have. */
-const THIN = [
-  ["sliver", "implicit-gemm", "nchw", "mbic64ih56oc4kh3ph1"],
-  ["flat", "implicit-gemm", "nchw", "mbic64ih56oc16kh3ph1"],
-  ["flat", "winograd2d-nonfused", "nchw", "mbic64ih56oc16kh3ph1"],
-  // Rows are channels but for tiles with channels innermost.
-  ["narrow", "winograd2d-nonfused", "nhwc", "mbic64ih56oc16kh3ph1"],
-  ["short", "implicit-gemm", "nchw", "mbic128ih56oc32kh3ph1"],
-  ["short", "winograd2d-nonfused", "nchw", "mbic128ih56oc32kh3ph1"],
-  ["slim", "winograd2d-nonfused", "nhwc", "mbic128ih56oc32kh3ph1"],
-] as const;
-/** Kernels of WinRS that are measured where channels do not lie innermost. */
-const WINRS_ACROSS = [
-  ["small", "mbic64ih56oc64kh3ph1", "a8n3r6"],
-  ["large", "mbic128ih28oc128kh5ph2", "a16n5r12"],
-] as const;
-/** What `auto` leaves aside on a CPU, which takes seconds to compile it. */
-const UNWEIGHED: readonly AlgorithmName[] = ["winograd1d", "winrs"];
-/** Policies of GPUs that are measured by products with many rows and columns. */
-const SQUARE = ["small", "wide", "broad", "large", "huge"];
+
+type Row = readonly [
+  figures: string,
+  algorithm: AlgorithmName,
+  op: Operation,
+  /** Of both `*` in the figures is `along` with channels innermost, and `across`. */
+  layout: Layout | "both",
+  sizes: string,
+  pins?: Pins,
+];
+
+const [SIDE, M128, M192, M256, THIN, DEEP] = [
+  "mbic16ih56oc64kh3ph1",
+  "mbic128ih28oc128kh3ph1",
+  "mbic128ih28oc192kh3ph1",
+  "mbic256ih28oc256kh3ph1",
+  "mbic64ih56oc16kh3ph1",
+  "g128mbic128ih56oc128kh3ph1",
+];
+const [F2, F4, F6] = ["F(2x2,3x3)", "F(4x4,3x3)", "F(6x6,3x3)"];
 
 /**
- * What a device is measured by: small problems of the program's own with all that a planner would choose pinned, so that their
- * times say something of figures. Dispatches, memory, products, the main loop's policies, fused Winograd's
- * slices, WinRS' kernels, then what runs one thread a result.
+ * Small problems of the program's own with all that a planner would choose pinned. Of few channels transforms take most of the time: in
+ * a few threads, and of many tiles. `tiny` is taken where there are few results; with many, of few columns, moving them hides what it
+ * does. Threads of `broad` share out rows of a filter that they load by fours, not those of single elements.
+ */
+const ROWS: readonly Row[] = [
+  ["rates.gathered", "implicit-gemm", "fwd", "both", M128, { policy: "tall" }],
+  ["rates.packed", "winograd2d-nonfused", "fwd", "both", M256, { policy: "tall", tile: F4 }],
+  ["times.transform", "winograd2d-nonfused", "fwd", "nhwc", "mb1ic64ih12oc64kh3ph1", {
+    policy: "tiny",
+    tile: F6,
+  }],
+  ["shares.transforms.large", "winograd2d-nonfused", "fwd", "nchw", "mbic32ih56oc32kh3ph1", {
+    policy: "tiny",
+    tile: F6,
+  }],
+  ["rates.filterStream", "winograd2d-nonfused", "fwd", "nchw", "mb1ic512ih8oc512kh3ph1", {
+    policy: "small",
+    tile: F2,
+  }],
+  ["shares.policies.tiny", "implicit-gemm", "fwd", "nchw", "mb1ic192ih20oc192kh3ph1", {
+    policy: "tiny",
+  }],
+  ...["small", "wide", "large", "huge"].map((policy): Row => [
+    `shares.policies.${policy}`,
+    "implicit-gemm",
+    "fwd",
+    "nchw",
+    M128,
+    { policy },
+  ]),
+  ["shares.policies.broad", "implicit-gemm", "fwd", "nhwc", M192, { policy: "broad" }],
+  ["shares.dealtUnevenly", "implicit-gemm", "fwd", "nchw", M192, { policy: "broad" }],
+  ["shares.policies.flat", "implicit-gemm", "fwd", "nchw", THIN, { policy: "flat" }],
+  ["shares.policies.narrow", "winograd2d-nonfused", "fwd", "nhwc", THIN, {
+    policy: "narrow",
+    tile: F4,
+  }],
+  ["shares.policies.short", "implicit-gemm", "fwd", "nchw", "mbic128ih56oc32kh3ph1", {
+    policy: "short",
+  }],
+  ["rates.correlated.*", "implicit-gemm", "bwd-filter", "both", M256, { policy: "tall" }],
+  ["shares.single", "implicit-gemm", "fwd", "nchw", "mbic16ih55oc128kh1", { policy: "wide" }],
+  ["shares.interleaved", "implicit-gemm", "bwd-data", "nchw", "mbic128ih56oc64kh1sh2", {
+    policy: "wide",
+  }],
+  ["rates.dot4", "implicit-gemm", "fwd", "nhwc", M128, { dtype: "i8", policy: "wide" }],
+  ["rates.depthwise.*", "depthwise", "fwd", "both", DEEP],
+  ["rates.depthwise.* shares.depthwiseTaps", "depthwise", "fwd", "both", long(DEEP)],
+  ["rates.depthwiseGradient.*", "depthwise", "bwd-filter", "both", DEEP],
+  // With channels innermost what few results sum takes loads.
+  ["shares.fewSources", "depthwise", "fwd", "nhwc", "mbic64ih112oc4kh3ph1"],
+  ["rates.few", "depthwise", "fwd", "nchw", "mbic64ih112oc4kh3ph1"],
+  ["rates.few", "depthwise", "fwd", "both", "mbic1ih56oc32kh7ph3"],
+  ["rates.fewGradient", "depthwise", "bwd-filter", "both", "mbic3ih112oc32kh3ph1"],
+  ["rates.direct", "direct", "fwd", "nchw", "mbic32ih28oc32kh3ph1"],
+  ...OMEGAS.map((omega): Row => {
+    const [pair, { n }] = [omegaName(omega), omega];
+    const sizes = `mbic64ih56oc64kh${n}ph${n >> 1}`;
+    return [`rates.winrs.${pair}`, "winrs", "bwd-filter", "nhwc", sizes, { pair }];
+  }),
+  ["shares.winrsAcross.small", "winrs", "bwd-filter", "nchw", "mbic64ih56oc64kh3ph1", {
+    pair: "a8n3r6",
+  }],
+  ["shares.winrsAcross.large", "winrs", "bwd-filter", "nchw", "mbic128ih28oc128kh5ph2", {
+    pair: "a16n5r12",
+  }],
+];
+
+/** What a CPU does not weigh, as it takes seconds to compile, or has an H200's shares of. */
+const GPU_ALONE = /^(shares\.(policies\.(?!tiny)|transforms|dealtUnevenly)|times\.transform)/;
+const GPU_ALGORITHMS: readonly AlgorithmName[] = ["winograd1d", "winrs"];
+
+/**
+ * What a device is measured by: dispatches, memory, products, the main loop's policies, what runs one thread a result, WinRS'
+ * kernels, fused Winograd's policies and what their results take to store, then every tile of matrix units for f16.
  */
 export function calibrationProbes(device: ProbedDevice): Probe[] {
-  const { limits, matrixUnits, model, figures: wanted } = device;
-  const probes: Probe[] = [];
-  const isWanted = (figures: string) => wanted === undefined || wanted.includes(figures);
-  const probeOf = (
-    figures: string,
-    algorithm: AlgorithmName,
-    op: Operation,
-    layout: Layout,
-    sizes: string,
-    { dtype = "f32", ...pins }: Pins = {},
-  ): Probe => {
-    const request: PlanRequest = {
-      problem: parseDescriptor(sizesFor(model, sizes), op),
-      dtype,
-      layout,
-      filterLayout: filterLayoutFor(layout),
-      epilogue: NO_EPILOGUE,
-      algorithm,
-      limits,
-      ...(dtype === "f32" || matrixUnits === undefined ? {} : { matrixUnits }),
-      ...pins,
-    };
-    const splits = pins.splits ?? winrsSegments(request, model);
-    const pinned = { ...request, ...(splits === undefined ? {} : { splits }) };
-    const plan = tryPlanConv({ ...pinned, device: model });
-    return {
-      name: [algorithm, op, layout, sizes, dtype, ...Object.values(pins)].join(" "),
-      figures: figures.split(" "),
-      dtype,
-      plan: isRefusal(plan) ? undefined : plan,
-      predict: (one) => predictRequest(pinned, one),
-    };
-  };
-  const add = (...what: Parameters<typeof probeOf>) => {
-    if (!isWanted(what[0]) || model.software && UNWEIGHED.includes(what[1])) return;
-    probes.push(probeOf(...what));
-  };
-  const whole = { splits: 1 };
-  // What a CPU weighs beside `tiny`, and what spills no registers.
-  const taken = (policy: string) =>
-    model.software ? "block" : holdsResults(model, findPolicy(policy)!) ? policy : "tiny";
-
-  probes.push(chained(probeOf("times.dispatch", "direct", "fwd", "nchw", "mb1ic1oc1ih4kh1")));
+  const { limits, matrixUnits, model } = device;
   const bytes = copiedBytes(model, limits);
-  probes.push({
-    name: `copy ${bytes}`,
-    figures: ["rates.stream"],
-    dtype: "f32",
-    plan: copyPlan(bytes),
-    predict: (one) => copyMs(bytes, one),
-  });
-  for (const layout of ["nhwc", "nchw"] as const) {
-    add("rates.gathered", "implicit-gemm", "fwd", layout, "mbic128ih28oc128kh3ph1", {
-      ...whole,
-      policy: taken("tall"),
-    });
-    add("rates.packed", "winograd2d-nonfused", "fwd", layout, "mbic256ih28oc256kh3ph1", {
-      ...whole,
-      policy: taken("tall"),
-      tile: "F(4x4,3x3)",
-    });
-  }
-  // Of few channels transforms take most of the time: in a few threads, and of many tiles. On CPUs they keep an H200's shares.
-  const transforms = [
-    ["times.transform", "nhwc", "mb1ic64ih12oc64kh3ph1"],
-    ["shares.transforms.large", "nchw", "mbic32ih56oc32kh3ph1"],
-  ] as const;
-  for (const [figure, layout, sizes] of model.software ? [] : transforms) {
-    const pins = { ...whole, policy: "tiny", tile: "F(6x6,3x3)" };
-    add(figure, "winograd2d-nonfused", "fwd", layout, sizes, pins);
-  }
-  add("rates.filterStream", "winograd2d-nonfused", "fwd", "nchw", "mb1ic512ih8oc512kh3ph1", {
-    ...whole,
-    policy: taken("small"),
-    tile: "F(2x2,3x3)",
-  });
-  // It is taken where there are few results; with many, of few columns, moving them hides what it does.
-  add("shares.policies.tiny", "implicit-gemm", "fwd", "nchw", "mb1ic192ih20oc192kh3ph1", {
-    ...whole,
-    policy: "tiny",
-  });
-  for (const policy of model.software ? [] : SQUARE) {
-    const sizes = `mbic128ih28oc${policy === "broad" ? 192 : 128}kh3ph1`;
-    const pins = { ...whole, policy };
-    const figure = `shares.policies.${policy}`;
-    if (policy !== "broad") {
-      add(figure, "implicit-gemm", "fwd", "nchw", sizes, pins);
-      continue;
-    }
-    // Its threads share out rows of a filter that they load by fours, not those of single elements.
-    add(figure, "implicit-gemm", "fwd", "nhwc", sizes, pins);
-    add("shares.dealtUnevenly", "implicit-gemm", "fwd", "nchw", sizes, pins);
-  }
-  for (const [policy, algorithm, layout, sizes] of model.software ? [] : THIN) {
-    const tile = algorithm === "implicit-gemm" ? {} : { tile: "F(4x4,3x3)" };
-    add(`shares.policies.${policy}`, algorithm, "fwd", layout, sizes, {
-      ...whole,
-      policy,
-      ...tile,
-    });
-  }
-  for (const [side, layout] of [["along", "nhwc"], ["across", "nchw"]] as const) {
-    add(
-      `rates.correlated.${side}`,
+  const unit = matrixUnits?.units.find(({ component }) => component === "f16");
+  const units = unit === undefined || matrixUnits === undefined
+    ? []
+    : matrixPolicies(unit, matrixUnits.lanes).map(({ name: policy }): Row => [
+      `shares.policies.${policy}`,
       "implicit-gemm",
-      "bwd-filter",
-      layout,
-      "mbic256ih28oc256kh3ph1",
-      { splits: Math.max(1, Math.round(model.multiprocessors / 12)), policy: taken("tall") },
-    );
-  }
-  slices();
-  add("shares.single", "implicit-gemm", "fwd", "nchw", "mbic16ih55oc128kh1", {
-    ...whole,
-    policy: taken("wide"),
-  });
-  add("shares.interleaved", "implicit-gemm", "bwd-data", "nchw", "mbic128ih56oc64kh1sh2", {
-    ...whole,
-    policy: taken("wide"),
-  });
-  for (const [side, layout] of [["along", "nhwc"], ["across", "nchw"]] as const) {
-    written(`shares.windows.${side}`, "im2win", layout, ({ shares }) => shares.windows[side]);
-    written(`shares.matrices.${side}`, "im2col", layout, ({ shares }) => shares.matrices[side]);
-    const single = "g128mbic128ih56oc128kh3ph1";
-    add(`rates.depthwise.${side}`, "depthwise", "fwd", layout, single);
-    add(`rates.depthwise.${side} shares.depthwiseTaps`, "depthwise", "fwd", layout, long(single));
-    add(`rates.depthwiseGradient.${side}`, "depthwise", "bwd-filter", layout, single);
-    // With channels innermost what few results sum takes loads.
-    const last = layout === "nhwc" ? "shares.fewSources" : "rates.few";
-    add(last, "depthwise", "fwd", layout, "mbic64ih112oc4kh3ph1");
-    add("rates.few", "depthwise", "fwd", layout, "mbic1ih56oc32kh7ph3");
-    add("rates.fewGradient", "depthwise", "bwd-filter", layout, "mbic3ih112oc32kh3ph1");
-  }
-  add("rates.direct", "direct", "fwd", "nchw", "mbic32ih28oc32kh3ph1");
-  for (const omega of OMEGAS) {
-    const pair = omegaName(omega);
-    const sizes = `mbic64ih56oc64kh${omega.n}ph${omega.n >> 1}`;
-    add(`rates.winrs.${pair}`, "winrs", "bwd-filter", "nhwc", sizes, { pair });
-  }
-  for (const [alpha, sizes, pair] of WINRS_ACROSS) {
-    add(`shares.winrsAcross.${alpha}`, "winrs", "bwd-filter", "nchw", sizes, { pair });
-  }
-  add("rates.dot4", "implicit-gemm", "fwd", "nhwc", "mbic128ih28oc128kh3ph1", {
-    ...whole,
-    dtype: "i8",
-    policy: taken("wide"),
-  });
-  matrices();
-  return probes;
+      "fwd",
+      "nhwc",
+      M256,
+      { dtype: "f16", policy },
+    ]);
+  return [
+    chained(probeOf(device, ["times.dispatch", "direct", "fwd", "nchw", "mb1ic1oc1ih4kh1"])),
+    {
+      name: `copy ${bytes}`,
+      figures: ["rates.stream"],
+      dtype: "f32",
+      plan: copyPlan(bytes),
+      predict: (one) => copyMs(bytes, one),
+    },
+    ...[...ROWS, ...sliceRows(model), ...units]
+      .filter(([figures, algorithm]) =>
+        !model.software || !GPU_ALONE.test(figures) && !GPU_ALGORITHMS.includes(algorithm)
+      )
+      .flatMap((row) => probesOf(device, row)),
+  ];
+}
 
-  /** The pass alone that writes windows or matrices, at a share of the stream. */
-  function written(
-    figure: string,
-    algorithm: AlgorithmName,
-    layout: Layout,
-    share: (model: DeviceModel) => number,
-  ): void {
-    if (!isWanted(figure)) return;
-    const pins = { ...whole, policy: "tiny" };
-    const probe = probeOf(figure, algorithm, "fwd", layout, "mbic32ih56oc32kh3ph1", pins);
-    const transform = probe.plan?.passes.find(({ kernel }) => kernel.name.startsWith(algorithm));
-    if (probe.plan === undefined || transform === undefined) return;
-    const bytes = transform.bindings.reduce((sum, { size }) => sum + size, 0);
-    probes.push({
-      ...probe,
-      plan: { ...probe.plan, passes: [transform] },
-      predict: (one) => passTime(0, moveTime(bytes, share(one) * one.rates.stream), one) / 1e3,
-    });
-  }
+/** Every policy of fused Winograd that is known, and what its results take to store. */
+function sliceRows({ shares }: DeviceModel): Row[] {
+  return ([["lines", "nhwc"], ["scattered", "nchw"]] as const).flatMap(([way, layout]) =>
+    Object.entries(shares.sliced.policies[way]).flatMap(([tile, policies]) => {
+      const names = Object.keys(policies);
+      const row = (figures: string, sizes: string, policy: string): Row => {
+        const algorithm = tile === F2 ? "winograd2d" : "winograd1d";
+        return [figures, algorithm, "fwd", layout, sizes, { tile, policy, flush: 0 }];
+      };
+      return [
+        ...names.map((policy) =>
+          row(`rates.sliced shares.sliced.policies.${way}.${tile}.${policy}`, M128, policy)
+        ),
+        row(`rates.slicedStore.${way}`, SIDE, names.at(-1)!),
+      ];
+    })
+  );
+}
 
-  /** Every policy of fused Winograd that is known, and what its results take to store. */
-  function slices(): void {
-    for (const [way, layout] of [["lines", "nhwc"], ["scattered", "nchw"]] as const) {
-      for (const [tile, policies] of Object.entries(model.shares.sliced.policies[way])) {
-        const two = tile === "F(2x2,3x3)";
-        const algorithm = two ? "winograd2d" : "winograd1d";
-        for (const policy of Object.keys(policies)) {
-          add(
-            `rates.sliced shares.sliced.policies.${way}.${tile}.${policy}`,
-            algorithm,
-            "fwd",
-            layout,
-            "mbic128ih28oc128kh3ph1",
-            { tile, policy, flush: 0 },
-          );
-        }
-        const policy = Object.keys(policies).at(-1)!;
-        const sizes = "mbic16ih56oc64kh3ph1";
-        add(`rates.slicedStore.${way}`, algorithm, "fwd", layout, sizes, {
-          tile,
-          policy,
-          flush: 0,
-        });
-      }
-    }
-  }
+function probesOf(device: ProbedDevice, row: Row): Probe[] {
+  const [figures, algorithm, op, layout, sizes, pins = {}] = row;
+  if (layout !== "both") return [probeOf(device, row)];
+  return ([["along", "nhwc"], ["across", "nchw"]] as const).map(([side, layout]) =>
+    probeOf(device, [figures.replace("*", side), algorithm, op, layout, sizes, pins])
+  );
+}
 
-  /** Every tile of a matrix unit for f16. */
-  function matrices(): void {
-    const unit = matrixUnits?.units.find(({ component }) => component === "f16");
-    if (unit === undefined || matrixUnits === undefined) return;
-    for (const { name } of matrixPolicies(unit, matrixUnits.lanes)) {
-      add(`shares.policies.${name}`, "implicit-gemm", "fwd", "nhwc", "mbic256ih28oc256kh3ph1", {
-        ...whole,
-        dtype: "f16",
-        policy: name,
-      });
-    }
+function probeOf(
+  { limits, matrixUnits, model }: ProbedDevice,
+  [figures, algorithm, op, layout, sizes, { dtype = "f32", ...pins } = {}]: Row,
+): Probe {
+  const pinned: PlanRequest = {
+    problem: parseDescriptor(sizesFor(model, sizes), op),
+    dtype,
+    layout: layout as Layout,
+    filterLayout: filterLayoutFor(layout as Layout),
+    epilogue: NO_EPILOGUE,
+    algorithm,
+    limits,
+    ...(dtype === "f32" || matrixUnits === undefined ? {} : { matrixUnits }),
+    ...pins,
+    ...(figures.startsWith("shares.policies.") || pins.policy === undefined || isSliced(algorithm)
+      ? {}
+      : { policy: takenPolicy(model, pins.policy) }),
+  };
+  const splits = splitsOf({ ...pinned, device: model });
+  const request = splits === undefined ? pinned : { ...pinned, splits };
+  const plan = tryPlanConv({ ...request, device: model });
+  return {
+    name: [algorithm, op, layout, sizes, dtype, ...Object.values(pins)].join(" "),
+    figures: figures.split(" "),
+    dtype,
+    plan: isRefusal(plan) ? undefined : plan,
+    predict: (one) => {
+      const predicted = predictMs({ ...request, device: one }, algorithm);
+      return typeof predicted === "number" ? predicted : undefined;
+    },
+  };
+}
+
+function isSliced(algorithm: AlgorithmName): boolean {
+  return algorithm === "winograd1d" || algorithm === "winograd2d";
+}
+
+/** The policy itself where nothing spills; what a CPU weighs beside `tiny`. */
+function takenPolicy(model: DeviceModel, policy: string): string {
+  if (policy === "tiny") return policy;
+  return model.software ? "block" : holdsResults(model, findPolicy(policy)!) ? policy : "tiny";
+}
+
+/** As many splits as fill a device, or a kernel of WinRS would have segments; one of other products. */
+function splitsOf(request: PlanRequest): number | undefined {
+  const { algorithm, problem: { op }, device } = request;
+  if (["depthwise", "direct"].includes(algorithm) || isSliced(algorithm as AlgorithmName)) {
+    return undefined;
   }
+  if (algorithm !== "winrs") {
+    return op === "bwd-filter" ? Math.max(1, Math.round(device!.multiprocessors / 12)) : 1;
+  }
+  const configuration = configured(request);
+  return isRefusal(configuration) ? undefined : configuration.segmentation.count;
 }
 
 /** Several times the same, each of which waits for the one before, as passes of real plans do. */
@@ -362,13 +334,6 @@ function chained(probe: Probe): Probe {
     plan: { ...plan, passes: new Array(CHAINED).fill(plan.passes).flat() },
     predict: (one) => CHAINED * probe.predict(one)!,
   };
-}
-
-/** As many segments as a kernel of WinRS would have by a model; undefined of other requests. */
-function winrsSegments(request: PlanRequest, device: DeviceModel): number | undefined {
-  if (request.algorithm !== "winrs") return undefined;
-  const configuration = configured({ ...request, device });
-  return isRefusal(configuration) ? undefined : configuration.segmentation.count;
 }
 
 /** The same with filters of 7 x 7. */

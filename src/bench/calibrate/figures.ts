@@ -1,0 +1,43 @@
+/** The numbers of a device model, by where they stand in it. */
+import type { DeviceModel } from "../../algorithms/device/model.ts";
+
+/** Names of fields, from a model inwards. */
+export type FigurePath = readonly string[];
+
+/** Where all times, rates, shares and costs stand. */
+export function figurePaths(model: DeviceModel): FigurePath[] {
+  const below = (value: unknown, path: FigurePath): FigurePath[] =>
+    typeof value === "number"
+      ? [path]
+      : Object.entries(value ?? {}).flatMap(([name, field]) => below(field, [...path, name]));
+  return (["times", "rates", "shares", "costs"] as const).flatMap((name) =>
+    below(model[name], [name])
+  );
+}
+
+/** Whether a path is a name's, as `rates.gathered`, or lies below it; names of tiles have dots of their own. */
+export function isBelow(path: FigurePath, name: string): boolean {
+  return `${path.join(".")}.`.startsWith(`${name}.`);
+}
+
+export function figure(model: DeviceModel, path: FigurePath): number {
+  return path.reduce<unknown>(
+    (value, name) => (value as Record<string, unknown>)[name],
+    model,
+  ) as number;
+}
+
+/** A model with another figure. */
+export function withFigure<T>(model: T, [name, ...rest]: FigurePath, value: number): T {
+  const field = (model as Record<string, unknown>)[name!];
+  return { ...model, [name!]: rest.length === 0 ? value : withFigure(field, rest, value) };
+}
+
+/** A model with some figures times a factor. */
+export function withFactor(
+  model: DeviceModel,
+  paths: readonly FigurePath[],
+  factor: number,
+): DeviceModel {
+  return paths.reduce((one, path) => withFigure(one, path, factor * figure(one, path)), model);
+}
