@@ -221,6 +221,15 @@ Deno.test("wgconv plan prints a plan, its JSON, its shaders, without a driver", 
   assert.equal(JSON.parse(json.stdout).algorithm, "direct");
   const wgsl = await wgconvHere([...args, "--wgsl"]);
   assert.match(wgsl.stdout, /@compute/);
+  using temporary = temporaryDirectory();
+  const file = `${temporary.path}/kernels.wgsl`;
+  assert.equal((await wgconvHere([...args, "--wgsl", file])).stdout, "");
+  assert.equal(await Deno.readTextFile(file), wgsl.stdout);
+  const again = await wgconvHere([...args, "--wgsl", file]);
+  assert.match(again.stderr, /--force overwrites it/);
+  const explained = await wgconvHere([...args, "--algorithm", "implicit-gemm", "--explain"]);
+  assert.match(explained.stdout, /^plain loop\n +state:\n/m);
+  assert.match(explained.stdout, /^after prefetch$[^]*^\+ +\{ \/\/ prefetch$/m);
   const all = await wgconvHere([...args, "--all"]);
   const names = all.stdout.split("\n").slice(1).map((line) => line.split(" ")[0]);
   for (const name of algorithmNames()) assert.ok(names.includes(name), name);

@@ -225,6 +225,8 @@ const TOGETHER: readonly Mistake[] = [
     "expected one such as max",
   ],
   [`plan --problem ${CASE} --json --wgsl`, "--wgsl", "not JSON", "one must go"],
+  [`plan --problem ${CASE} --wgsl --explain`, "--explain", "not shaders", "one must go"],
+  [`plan --problem ${CASE} --wgsl x.npy`, "x.npy", "--wgsl", "does not write a .npy file"],
   ["compare none.jsonl none.jsonl", "none.jsonl", "Cannot compare", "no record of a case"],
   ["compare case.jsonl case.jsonl", "case.jsonl:1", "Cannot read", "provider is missing"],
   [`plan --problem ${CASE} --limits none.json`, "none.json", "Cannot read", "no such file"],

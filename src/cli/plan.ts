@@ -21,7 +21,7 @@ import {
 import { printDescriptor } from "../problem/descriptor.ts";
 import { dtypeText } from "../report/case_key.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
-import { channelFiles, openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
+import { channelFiles, inputFiles, openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
 import { ADAPTER_HELP, BACKEND_HELP, type GpuChoice, GROUPS } from "./shared_options.ts";
 import { readLimitsFile } from "./limits_file.ts";
 import {
@@ -52,6 +52,10 @@ import {
 } from "./tuning_options.ts";
 import { gather, oneOf, pathOr, wholeNumber } from "./values.ts";
 import { givenOptions, refuseOptions, refuseWords } from "./refuse.ts";
+import { type Trace, traceMainloops, traceText } from "../kernels/schedule/trace.ts";
+import type { Kernel } from "../kernels/kernel.ts";
+import { FORCE_HELP, proveOutputs } from "./outputs.ts";
+import { writeOutput } from "../npy/mod.ts";
 
 const EXAMPLES = `
 A plan needs no GPU. It keeps to the limits that every WebGPU device has, to those of a file (JSON with
@@ -64,7 +68,11 @@ Examples:
   wgconv plan --input x.npy --filter w.npy --padding 1 --device gpu
   wgconv plan --problem mb32ic64ih56oc64kh3ph1 --op bwd-filter --limits h200.json --json
   wgconv plan --problem mb1ic8ih8oc8kh3 --algorithm direct --wgsl
+  wgconv plan --problem mb8ic64ih28oc64kh3ph1 --with double-buffer --explain
   wgconv plan --problem mb32ic64ih56oc64kh3ph1 --algorithm winograd1d --tile "F(6,3)" --policy 32x32x8_8x8`;
+
+/** What options print that exclude each other. */
+const PRINTED = { all: "a list", json: "JSON", wgsl: "shaders", explain: "trees" } as const;
 
 /** `wgconv plan`: what would run and why. */
 export function planCommand() {
@@ -72,7 +80,12 @@ export function planCommand() {
     .description("Show which kernel would run, and why. Files are opened for their shapes only.")
     .optionsGroup(GROUPS.common)
     .option("--all", "list what every algorithm would do")
-    .option("--wgsl", "print the shaders")
+    .option("--wgsl [file]", "print the shaders, or write them to a file")
+    .option(
+      "--explain",
+      "print each mainloop as a tree, before and after each pass of its schedule",
+    )
+    .option("--force", FORCE_HELP)
     .option("--model <source>", MODEL_HELP, gather)
     .optionsGroup(GROUPS.model)
     .option("--batch <n>", BATCH_HELP, wholeNumber(1))
@@ -107,11 +120,20 @@ export function planCommand() {
         refuseOptions("Cannot plan: only --device gpu plans for this machine", ofThis);
       }
       refuseTuning("Cannot plan", options);
-      if (options.json && options.wgsl) {
+      const { json, all, wgsl, explain, force } = options;
+      const asked = Object.entries({ ...(all ? { all } : { json }), wgsl, explain })
+        .flatMap(([name, value]) => value ? [name as keyof typeof PRINTED] : []);
+      if (asked.length > 1) {
+        const [first, second] = asked as [keyof typeof PRINTED, keyof typeof PRINTED];
         throw new InputTypeError(
-          "Cannot plan: --wgsl prints shaders, not JSON; one must go",
+          `Cannot plan: --${second} prints ${PRINTED[second]}, not ${PRINTED[first]}; one must go`,
         );
       }
+      const file = typeof wgsl === "string" ? wgsl : undefined;
+      await proveOutputs([{ option: "--wgsl", path: file, kind: "file" }], {
+        inputs: inputFiles(options),
+        force,
+      });
       if (options.model !== undefined) return await planModel(options, command);
       using subject = await openPlanned(options);
       const device = options.device === "gpu"
@@ -119,7 +141,7 @@ export function planCommand() {
         : { limits: readLimitsFile(options.limits) };
       const request = planRequest(subject, options, device);
       const out = printer("stdout");
-      if (options.all) {
+      if (all) {
         const rows = allPlans(request);
         out.line(options.json ? JSON.stringify(rows) : allTable(rows, terminalColumns("stdout")));
         if (!options.json && rows.some(({ predicted_ms }) => predicted_ms !== undefined)) {
@@ -129,15 +151,24 @@ export function planCommand() {
         if (refused && rows.some(({ reason }) => /the device's/.test(reason!))) noteLimits(device);
         return;
       }
-      const planned = planOrNote(request);
+      const [planned, trace] = explain
+        ? traceMainloops(() => planOrNote(request))
+        : [planOrNote(request)];
       const predictedMs = predictPlanMs(request, planned);
       const plan = predictedMs === undefined ? planned : {
         ...planned,
         predictedMs,
         predictedDevice: deviceOf(request).name,
       };
-      if (options.wgsl) {
-        for (const [name, wgsl] of shaders(plan)) out.line(`// ${name}\n${wgsl}`);
+      if (file !== undefined) {
+        await writeOutput(
+          file,
+          (write) => write(new TextEncoder().encode(`${shaderText(plan)}\n`)),
+        );
+      } else if (wgsl) {
+        out.line(shaderText(plan));
+      } else if (trace !== undefined) {
+        out.line(explainText(plan, trace));
       } else {
         out.line(
           options.json
@@ -150,7 +181,7 @@ export function planCommand() {
 
 /** Prints what would run of every layer of the models. */
 async function planModel(options: PlanModelOptions, command: CommandUnknownOpts): Promise<void> {
-  const { problem, input, filter, gradOutput, all, wgsl, model = [], ...rest } = options;
+  const { problem, input, filter, gradOutput, all, wgsl, explain, model = [], ...rest } = options;
   refuseOptions("Cannot plan: --model says the problems", {
     problem,
     input,
@@ -159,6 +190,7 @@ async function planModel(options: PlanModelOptions, command: CommandUnknownOpts)
     ...Object.fromEntries(channelFiles(options)),
     all,
     wgsl,
+    explain,
   });
   const suites = await readSuites({ ...rest, model }, command, true);
   const device: ThisDevice = options.device === "gpu"
@@ -189,7 +221,8 @@ interface PlanModelOptions extends ProblemOptions, GpuChoice, ModelChoice {
   readonly limits: string;
   readonly tuning?: string | undefined;
   readonly all?: boolean | undefined;
-  readonly wgsl?: boolean | undefined;
+  readonly wgsl?: string | true | undefined;
+  readonly explain?: boolean | undefined;
 }
 
 /**
@@ -300,8 +333,20 @@ async function thisDevice(
   };
 }
 
-function shaders(plan: Plan): Map<string, string> {
-  return new Map(plan.passes.map(({ kernel }) => [kernel.name, kernel.wgsl]));
+/** The kernels of a plan, each once. */
+function kernelsOf({ passes }: Plan): Kernel[] {
+  return [...new Map(passes.map(({ kernel }) => [kernel.name, kernel])).values()];
+}
+
+function shaderText(plan: Plan): string {
+  return kernelsOf(plan).map(({ name, wgsl }) => `// ${name}\n${wgsl}`).join("\n");
+}
+
+function explainText(plan: Plan, trace: Trace): string {
+  return kernelsOf(plan).map(({ name, wgsl }) => {
+    const trees = trace.get(wgsl);
+    return `${name}\n${trees === undefined ? "no mainloop" : traceText(trees)}\n`;
+  }).join("\n");
 }
 
 function planReport(

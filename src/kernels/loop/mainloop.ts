@@ -13,6 +13,7 @@ import { pipeline, type PipelineCut } from "../schedule/pipeline.ts";
 import { prefetch } from "../schedule/prefetch.ts";
 import { splitLast } from "../schedule/split_last.ts";
 import { type FlushedSums, stripMine } from "../schedule/strip_mine.ts";
+import { applyPasses } from "../schedule/trace.ts";
 import { countTrips, hideTrips, type RowEnds, unroll } from "../schedule/trip_count.ts";
 
 /** Brings one operand of a step from storage into workgroup memory: text, over the thread index `t`. */
@@ -127,29 +128,28 @@ export function eitherOutput(when: string, output: string, other: string): strin
 export function mainloopText(loop: Mainloop, module: ModuleBuilder): string {
   const { products } = loop;
   const passes = passesOf(loop);
-  const { state, sums, main, finish, output } = passes
-    .reduce((tree, [, pass]) => pass(tree), plainLoop(loop));
-  return [
-    `// ${loop.name}: ${loop.summary}`,
-    `// Passes over the plain loop: ${passes.map(([name]) => name).join(", ") || "none"}.`,
-    "",
-    filled(
-      module.declarations(),
-      ...loop.declarations,
-      ...new Set(products.declarations),
-      loop.schedule.tripCount.form === "opaque" ? "var<workgroup> loop_end: u32;" : "",
-    ),
-    "",
-    mainText(loop.threads, products.subgroups),
-    "  let id = workgroup.x + workgroup.y * grid.x;",
-    `  if (id >= ${loop.workgroups}) { return; }`,
-    loop.workgroup,
-    "",
-    loop.places,
-    ...[state, sums, main, finish, output].flatMap((part) => ["", printStatements(part)]),
-    "}",
-    "",
-  ].join("\n");
+  return applyPasses(plainLoop(loop), passes, ({ state, sums, main, finish, output }) =>
+    [
+      `// ${loop.name}: ${loop.summary}`,
+      `// Passes over the plain loop: ${passes.map(([name]) => name).join(", ") || "none"}.`,
+      "",
+      filled(
+        module.declarations(),
+        ...loop.declarations,
+        ...new Set(products.declarations),
+        loop.schedule.tripCount.form === "opaque" ? "var<workgroup> loop_end: u32;" : "",
+      ),
+      "",
+      mainText(loop.threads, products.subgroups),
+      "  let id = workgroup.x + workgroup.y * grid.x;",
+      `  if (id >= ${loop.workgroups}) { return; }`,
+      loop.workgroup,
+      "",
+      loop.places,
+      ...[state, sums, main, finish, output].flatMap((part) => ["", printStatements(part)]),
+      "}",
+      "",
+    ].join("\n"));
 }
 
 /** The mainloop as it is without a schedule: each step fetches its tile, stores it, multiplies it. */
