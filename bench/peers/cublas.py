@@ -17,7 +17,7 @@ ROWS = 64
 
 
 def main():
-    options = arguments(__doc__, ["f32", "tf32", "f16", "i8", "f64"]).parse_args()
+    options = arguments(__doc__, ["f32", "tf32", "f16", "bf16", "i8", "f64"]).parse_args()
     dtype = prepare(options)
     fields = {"fill": "integer"} if options.dtype == "i8" else {}
     print_cases(options, "cublas", f"CUDA {torch.version.cuda}", (

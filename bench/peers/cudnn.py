@@ -69,7 +69,7 @@ class Problem:
 
 
 def main():
-    parser = arguments(__doc__, ["f32", "tf32", "f16"])
+    parser = arguments(__doc__, ["f32", "tf32", "f16", "bf16"])
     parser.add_argument("--op", default=",".join(OPERATIONS), help="some of " + ", ".join(OPERATIONS))
     parser.add_argument("--layout", choices=["nchw", "nhwc"], default="nchw")
     options = parser.parse_args()

@@ -41,7 +41,7 @@ def prepare(options):
     torch.manual_seed(SEED)
     torch.backends.cudnn.allow_tf32 = options.dtype == "tf32"
     torch.backends.cuda.matmul.allow_tf32 = options.dtype == "tf32"
-    types = {"f16": torch.float16, "f64": torch.float64, "i8": torch.int8}
+    types = {"f16": torch.float16, "bf16": torch.bfloat16, "f64": torch.float64, "i8": torch.int8}
     return types.get(options.dtype, torch.float32)
 
 

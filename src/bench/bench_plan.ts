@@ -1,7 +1,7 @@
 import type { AlgorithmName } from "../algorithms/plan.ts";
 import type { ConvDType, ConvOutDType, Operation } from "../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
-import type { GemmArithmetic, GemmProblem } from "../problem/gemm_problem.ts";
+import { type GemmArithmetic, type GemmProblem, isShort } from "../problem/gemm_problem.ts";
 import type { ReadCase } from "../report/record_schema.ts";
 import type { CaseTraits } from "../run/case_record.ts";
 import { convSubject } from "../run/conv_subject.ts";
@@ -80,7 +80,7 @@ export function productGroups(
   const types = dtypes.map((dtype) => ({ dtype, outDtype }));
   return products.flatMap(({ run, ...problem }) =>
     (run?.types ?? types).flatMap((type) => {
-      const out = type.dtype === "f16" && type.outDtype === "f32" ? type.outDtype : undefined;
+      const out = isShort(type.dtype) && type.outDtype === "f32" ? type.outDtype : undefined;
       return gemmGroups([problem], { dtype: type.dtype, accumulate: "f32", outDtype: out }, caches);
     })
   );

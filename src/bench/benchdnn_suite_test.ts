@@ -32,11 +32,11 @@ Deno.test("parseSuite() applies benchdnn's --dir, --dt and tags to the problems 
       ["- f32> -"],
       ["s8:s8:s8 (--dt)", "s8:s8:u8 (--dt)", "u8:s8:s32 (--dt)"],
     ],
-    [`--dt=f32,bf16 ${LAYER}`, ["- f32> -"], ["bf16 (--dt)"]],
+    [`--dt=f32,bf16:bf16:f32,f8_e4m3 ${LAYER}`, ["- f32>,bf16>f32 -"], ["f8_e4m3 (--dt)"]],
     [
-      `--dt=bf16 ${LAYER} ${LAYER} --dt=f16 ${LAYER}`,
+      `--dt=f64 ${LAYER} ${LAYER} --dt=f16 ${LAYER}`,
       ["-  -", "-  -", "- f16> -"],
-      ["bf16 (--dt)"],
+      ["f64 (--dt)"],
     ],
     [`--cfg=f16f16f32 ${LAYER} --reset ${LAYER}`, ["- f16>f32 -", "- - -"], []],
     [`--stag=axb --dtag=any ${LAYER}`, ["- - nhwc"], []],
@@ -68,7 +68,7 @@ Deno.test("bench runs what a suite says, the command line before it, and counts 
   const path = `${folder.path}/s`;
   Deno.writeTextFileSync(
     path,
-    `--dir=BWD_D --stag=axb --attr-post-ops=relu ${LAYER}\n--dt=bf16 ${LAYER}n"other"\n`,
+    `--dir=BWD_D --stag=axb --attr-post-ops=relu ${LAYER}\n--dt=f64 ${LAYER}n"other"\n`,
   );
   const bench = ["bench", "--suite", path, "--device", "cpu", "--runs", "1", "--fill-ms", "0"];
   const ran = async (...more: string[]) => {
@@ -81,11 +81,11 @@ Deno.test("bench runs what a suite says, the command line before it, and counts 
   assert.deepEqual(cases, ["bwd-data nhwc f32"]);
   assert.match(
     stderr,
-    /^wgconv: ignored in suites: --attr-post-ops=relu, bf16 \(--dt\); 1 problem of unsupported types left out$/m,
+    /^wgconv: ignored in suites: --attr-post-ops=relu, f64 \(--dt\); 1 problem of unsupported types left out$/m,
   );
   const [other] = await ran("--op", "fwd", "--dtype", "f32");
   assert.deepEqual(other, ["fwd nhwc f32", "fwd nhwc f32"]);
-  Deno.writeTextFileSync(path, `--dt=bf16 ${LAYER}`);
+  Deno.writeTextFileSync(path, `--dt=f64 ${LAYER}`);
   const none = await wgconvHere(bench);
   assert.equal(none.code, EXIT.usage);
   assert.match(none.stderr, /holds no problem .*; .*1 problem of unsupported types left out$/m);

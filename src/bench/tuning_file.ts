@@ -54,7 +54,7 @@ const TunedProductSchema = v.object({
   ...TUNED,
   op: v.literal("gemm"),
   dtype: v.picklist(GEMM_DTYPES),
-  out_dtype: v.optional(v.picklist(["f32", "f16"])),
+  out_dtype: v.optional(v.picklist(["f32", "f16", "bf16"])),
   accumulate: v.optional(v.picklist(["f32", "f16"])),
   epilogue: text,
   algorithm: v.literal("gemm"),

@@ -4,7 +4,7 @@ import { type GemmProblem, gemmProblem, type Transpose } from "../problem/gemm_p
 import { printGemm } from "../problem/gemm_suite.ts";
 
 /** Element types that layers run in. */
-type LayerDType = "f32" | "f16" | "i8";
+type LayerDType = "f32" | "f16" | "bf16" | "i8";
 
 /** A convolution or a product of a network. */
 export interface Layer {
@@ -51,6 +51,7 @@ export interface LayerGroup extends Pick<Layer, "problem" | "ops" | "dtype" | "s
 const DTYPES: Readonly<Record<string, LayerDType>> = {
   f32: "f32",
   f16: "f16",
+  bf16: "bf16",
   i8: "i8",
   s8: "i8",
   u8: "i8",

@@ -72,7 +72,7 @@ const DIRECTIONS: Readonly<Record<Operation, string>> = {
   "bwd-filter": "BWD_W",
 };
 /** benchdnn's names. */
-const TYPES = { f32: "f32", f16: "f16", i8: "s8" } as const;
+const TYPES = { f32: "f32", f16: "f16", bf16: "bf16", i8: "s8" } as const;
 /** Most characters of a layer's name in its descriptor. */
 const MAX_NAME = 60;
 /** Characters of a line of comments. */

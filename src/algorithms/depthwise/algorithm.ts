@@ -1,5 +1,5 @@
-import { sumOf } from "../../elements/elements.ts";
-import type { Scalar } from "../../elements/scalar.ts";
+import { elementsOf, sumOf } from "../../elements/elements.ts";
+import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
 import { depthwiseChain, depthwiseKernel } from "../../kernels/depthwise/convolve.ts";
 import { depthwiseFilterChains, depthwiseFilterKernel } from "../../kernels/depthwise/gradient.ts";
 import {
@@ -229,10 +229,11 @@ function tapsRate(request: PlanRequest, which: "depthwise" | "depthwiseGradient"
   return taps / (taps + shares.depthwiseTaps) * rates[which][side];
 }
 
-/** Share of f32's rate that groups of several input channels reach: halves are converted, and take as many loads. */
+/** Share of f32's rate that groups of several input channels reach: f16 and bf16 are converted, and take as many loads. */
 function halfShare(request: PlanRequest): number {
   const several = groupOf(request).inputs > 1;
-  return request.dtype === "f16" && several ? deviceOf(request).shares.halfGroups : 1;
+  const short = scalarBytes(elementsOf(request).storage) === 2;
+  return short && several ? deviceOf(request).shares.halfGroups : 1;
 }
 
 /**
