@@ -161,8 +161,9 @@ export function moduleBuilder(
       };
       const put = (part: string, index: string) =>
         shared
-          ? `atomicAnd(&${part}[(${index}) / 2u], 0xffff0000u >> (${index}) % 2u * 16u); ` +
-            `atomicOr(&${part}[(${index}) / 2u], to_bf16(value) << (${index}) % 2u * 16u);`
+          ? `let at = (${index}) / 2u; let low = (${index}) % 2u * 16u; ` +
+            `atomicAnd(&${part}[at], 0xffff0000u >> low); ` +
+            `atomicOr(&${part}[at], to_bf16(value) << low);`
           : `${part}[${index}] = value;`;
       const access = kind === "read" ? "read" : "read_write";
       // `filter` alone is a reserved word.

@@ -17,6 +17,7 @@ const limits = { ...DEFAULT_LIMITS, maxComputeWorkgroupStorageSize: 65_536 };
 
 const ARITHMETIC = [
   { dtype: "f16" },
+  { dtype: "bf16" },
   { dtype: "f16", accumulate: "f16" },
   { dtype: "f16", variant: { halfTile: true } },
   { dtype: "i8" },

@@ -18,7 +18,7 @@ export function depthwiseKernels(): Kernel[] {
     { inputSize: [15, 14], taps: 13, stride: 1 },
   ];
   const same = [["f32", "f32"], ["f16", "f16"]] as const;
-  const mixed = [["f16", "f32"], ["f32", "f16"]] as const;
+  const mixed = [["f16", "f32"], ["f32", "f16"], ["bf16", "bf16"], ["bf16", "f32"]] as const;
   let turn = 0;
   for (const op of OPERATIONS) {
     for (const layout of LAYOUTS) {
@@ -41,7 +41,7 @@ export function depthwiseKernels(): Kernel[] {
             paddingBegin: inputSize.map(() => 1),
             stride: inputSize.map(() => stride),
           });
-          for (const [dtype, outDtype] of [...same, mixed[turn++ % 2]!]) {
+          for (const [dtype, outDtype] of [...same, mixed[turn++ % 4]!]) {
             const request = {
               problem,
               dtype,

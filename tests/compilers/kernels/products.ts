@@ -12,6 +12,9 @@ import { filterLayoutFor, LAYOUTS } from "../../../src/tensor/layout.ts";
 import { ONE_WORKGROUP } from "../../support/one_workgroup.ts";
 import { WGSL_LIMITS as limits } from "./limits.ts";
 
+/** Operands' and results' types of 16 bits. */
+const SHORT = [["f16", "f16"], ["f16", "f32"], ["f32", "f16"], ["bf16", "bf16"]] as const;
+
 /** Implicit GEMM, `direct` and im2col of every operation, layout, rank, element and activation; each policy once. */
 export function implicitKernels(): Kernel[] {
   const found = new Map<string, Kernel>();
@@ -68,7 +71,7 @@ export function implicitKernels(): Kernel[] {
     for (const layout of LAYOUTS) {
       for (const algorithm of ["direct", "implicit-gemm", "im2col"] as const) {
         if (algorithm === "im2col" && op !== "fwd") continue;
-        for (const [dtype, outDtype] of [["f16", "f16"], ["f16", "f32"], ["f32", "f16"]] as const) {
+        for (const [dtype, outDtype] of SHORT) {
           for (const splits of [1, 2]) {
             const half = { op, layout, algorithm, dtype, outDtype, splits } as const;
             add(2, 5, half);
@@ -148,6 +151,7 @@ export function strideKernels(): Kernel[] {
         const plans = [
           planConv(request),
           planConv({ ...request, dtype: "f16" }),
+          planConv({ ...request, dtype: "bf16", variant }),
           planConv({ ...request, variant }),
           planConv({ ...request, splits: 2, variant }),
           planConv({ ...request, balance: "stream-k", device: ONE_WORKGROUP, variant }),
@@ -194,7 +198,7 @@ export function gemvKernels(): Kernel[] {
     { bias: "column", activation: "relu" },
   ] as const;
   let turn = 0;
-  for (const dtype of ["f32", "f16", "i8"] as const) {
+  for (const dtype of ["f32", "f16", "bf16", "i8"] as const) {
     for (const transpose of TRANSPOSES) {
       for (const [m, n] of [[1, 64], [33, 1], [3, 68], [64, 5], [16, 1001]] as const) {
         for (const k of [33, 512]) {

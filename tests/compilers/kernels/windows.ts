@@ -39,6 +39,7 @@ export function windowKernels(): Kernel[] {
           if (algorithm !== "im2win-fused") {
             plans.push(planConv({ ...request, maxWorkspaceBytes: whole.workspaceBytes - 4 }));
           }
+          plans.push(planConv({ ...request, dtype: "bf16" }));
           for (const halfTile of [false, true]) {
             plans.push(planConv({ ...request, dtype: "f16", variant: { halfTile } }));
           }

@@ -39,7 +39,8 @@ export function nonfusedKernels(): Kernel[] {
           const whole = planConv(request);
           const chunks = planConv({ ...request, maxWorkspaceBytes: whole.workspaceBytes - 4 });
           const half = planConv({ ...request, dtype: "f16", outDtype: outDtypes[splits] });
-          for (const { passes } of [whole, chunks, half]) {
+          const brain = planConv({ ...request, dtype: "bf16" });
+          for (const { passes } of [whole, chunks, half, brain]) {
             for (const { kernel } of passes) kernels.push(kernel);
           }
         }
@@ -99,7 +100,8 @@ export function fusedKernels(): Kernel[] {
         });
         const { flush: _, ...whole } = request;
         const half = { ...whole, dtype: "f16", outDtype: op === "fwd" ? "f16" : "f32" } as const;
-        for (const { passes } of [planConv(request), planConv(half)]) {
+        const brain = { ...whole, dtype: "bf16" } as const;
+        for (const { passes } of [request, half, brain].map(planConv)) {
           kernels.push(...passes.map(({ kernel }) => kernel));
         }
         if (filter !== 9) continue;
@@ -182,8 +184,9 @@ export function winrsKernels(): Kernel[] {
       const tiles = planConv({ ...request, dtype: "f16", variant, maxBoundRatio: 1e9 });
       kernels.push(...tiles.passes.map(({ kernel }) => kernel));
       if (inputSize.length === 2) continue;
-      for (const outDtype of Object.values(outDtypes)) {
-        const half = planConv({ ...request, dtype: "f16", outDtype });
+      const short = [["f16", "f16"], ["f16", "f32"], ["bf16", "bf16"]] as const;
+      for (const [dtype, outDtype] of short) {
+        const half = planConv({ ...request, dtype, outDtype });
         kernels.push(...half.passes.map(({ kernel }) => kernel));
       }
       if (inputSize.length > 1) continue;
