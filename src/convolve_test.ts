@@ -4,6 +4,7 @@ import { DeviceError } from "./errors.ts";
 import { openDevice } from "./gpu/device.ts";
 import { loseDeviceAt } from "../tests/support/test_plans.ts";
 import { convProblem } from "./problem/conv_problem.ts";
+import { bf16round } from "./tensor/convert.ts";
 import { parseDescriptor } from "./problem/descriptor.ts";
 
 Deno.test("convolve() plans, runs and fetches, and its result stands the check", async () => {
@@ -50,6 +51,22 @@ Deno.test("convolve() does int8, to i32 and by scales to i8, and refuses what ma
     convolve(gpu, problem, most, options),
     /^RangeError: Cannot convolve: 54 products of up to 128 and 128 may make results of 2148368383/,
   );
+});
+
+Deno.test("convolve() rounds operands to bf16, and its results once", async () => {
+  using gpu = await openDevice();
+  const problem = parseDescriptor("mb2ic3ih9oc5kh3ph1");
+  const input = Float32Array.from({ length: 2 * 9 * 9 * 3 }, (_, i) => Math.sin(i));
+  const filter = Float32Array.from({ length: 5 * 3 * 3 * 3 }, (_, i) => Math.cos(i));
+  const operands = { input, filter, bias: Float32Array.of(0.1, 0.2, 0.3, 0.4, 0.5) };
+  const copy = input.slice();
+  const convolved = await convolve(gpu, problem, operands, { dtype: "bf16" });
+  assert.deepEqual(input, copy);
+  const { result } = convolved;
+  assert.ok(result instanceof Float32Array && result.every((one) => one === bf16round(one)));
+  assert.equal((await checkConvolution(convolved, operands)).verdict, "pass");
+  result[7]! *= 1 + 2 ** -4;
+  assert.equal((await checkConvolution(convolved, operands)).verdict, "fail");
 });
 
 Deno.test("convolve() takes operands of u8 and zero points, and says which are none", async () => {

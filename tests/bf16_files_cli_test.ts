@@ -7,6 +7,39 @@ import { fillTensor } from "../src/tensor/fill.ts";
 import { tensor } from "../src/tensor/tensor.ts";
 import { wgconvHere } from "./support/in_process.ts";
 
+Deno.test("--dtype bf16 computes in f32, and writes bfloat16", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const at = (name: string) => join(folder, `${name}.npy`);
+    for (
+      const [name, shape] of [["x", [1, 3, 7, 5]], ["w", [3, 3, 3, 3]], ["a", [5, 7]]] as const
+    ) {
+      await writeNpy(at(name), fillTensor("f32", shape, "normal", 1));
+    }
+    const commands = [
+      ["conv", "--input", at("x"), "--filter", at("w"), "--activation", "relu"],
+      ["conv", "--op", "bwd-data", "--grad-output", at("x"), "--filter", at("w")],
+      ["conv", "--op", "bwd-filter", "--input", at("x"), "--grad-output", at("x")],
+      ["gemm", "--a", at("a"), "--b", at("a"), "--transpose", "nt"],
+    ];
+    for (const command of commands) {
+      const result = async (...more: string[]) => {
+        const output = ["--dtype", "bf16", "--output", at("y"), "--force"];
+        const { code, stderr } = await wgconvHere([...command, ...output, ...more]);
+        assert.equal(code, 0, stderr);
+        return await readNpy(at("y"));
+      };
+      const computed = await result("--check", "full");
+      assert.equal(computed.dtype, "bf16");
+      const reference = await result("--device", "cpu");
+      const far = computed.data.filter((one, i) => one !== reference.data[i]);
+      assert.ok(far.length < computed.data.length / 20, `${command.join(" ")}: ${far.length}`);
+    }
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("files of bfloat16, and of its bits, compute as f32 of the same values does", async () => {
   const folder = await Deno.makeTempDir();
   try {

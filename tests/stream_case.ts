@@ -1,6 +1,7 @@
 /** Convolutions in chunks of their batch as the tests of streams run them. */
 import assert from "#assert";
 import { openNpy, readNpy, writeNpy, writeNpyParts } from "../src/npy/mod.ts";
+import type { ConvDType } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
 import type { CaseRecord } from "../src/report/record.ts";
 import { type ConvAsked, convSubject } from "../src/run/conv_subject.ts";
@@ -26,7 +27,7 @@ export interface Case {
   readonly images: number;
   readonly check?: CheckMode | "none";
   readonly relu?: boolean;
-  readonly dtype?: "f16" | "f32" | "i8";
+  readonly dtype?: ConvDType;
   /** Of int8 results. */
   readonly scale?: number;
   readonly lossScale?: number;

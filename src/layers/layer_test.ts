@@ -44,6 +44,21 @@ Deno.test("a layer computes what convolve() does, in all operations, from buffer
   }
 });
 
+Deno.test("layers of bf16 have its bits on the device, and f32 beside it", async () => {
+  using gpu = await openDevice();
+  const { tensors } = await prepareProduct(gpu, gemmProblem({ m: 3, n: 1, k: 1 }), {
+    dtype: "bf16",
+  });
+  assert.deepEqual(tensors.a, { dtype: "bf16", shape: [3, 1] });
+  using a = gpuTensor(gpu, tensors.a, Float32Array.of(1.5, -2, 1 + 2 ** -9));
+  assert.equal(a.buffer.size, 16);
+  assert.deepEqual([...await a.read()], [1.5, -2, 1]);
+  a.write(Float32Array.of(NaN, Infinity, 3));
+  assert.deepEqual([...await a.read()], [NaN, Infinity, 3]);
+  using bits = gpuTensor(gpu, { dtype: "i32", shape: [1] }, a.buffer);
+  assert.equal((await bits.read())[0], 0x7f807fc0);
+});
+
 Deno.test("a layer's run with an epilogue, timed by execute(), and of a transposed convolution", async () => {
   using gpu = await openDevice();
   const problem = convProblem({

@@ -10,6 +10,8 @@ import { askedOf, atOnce, type Case, GEMM, spoilt, streamed, withFiles } from ".
 
 const F2 = "F(2x2,3x3)";
 
+const PACKED = { ...GEMM, variant: { packedFilter: true } };
+
 const SAME: readonly Case[] = [
   { problem: "mb7ic5ih9iw10oc6kh3sh2ph1", images: 3, planning: GEMM },
   { problem: "mb7ic5ih9iw10oc6kh3sh2ph1", images: 3, planning: GEMM, relu: true },
@@ -22,14 +24,16 @@ const SAME: readonly Case[] = [
     ...{ problem: "mb7ic16ih8oc8kh3ph1", images: 3, op: "bwd-data", layout: "nhwc" },
     planning: { algorithm: "winograd2d", tile: F2 },
   },
+  { problem: "mb7ic5ih9oc7kh3ph1", images: 3, dtype: "bf16", relu: true, planning: PACKED },
+  { problem: "mb7ic5ih9oc7kh3ph1", images: 2, dtype: "bf16", layout: "chwn", planning: PACKED },
   // Whether a filter is packed depends on the chunk where nothing is said.
   {
     ...{ problem: "mb7ic8ih9oc8kh3ph1", images: 3, layout: "nhwc", dtype: "i8" },
-    planning: { ...GEMM, variant: { packedFilter: true } },
+    planning: PACKED,
   },
   {
     ...{ problem: "mb7ic8ih9oc8kh3ph1", images: 2, layout: "nhwc", dtype: "i8" },
-    ...{ scale: 0.002, relu: true, planning: { ...GEMM, variant: { packedFilter: true } } },
+    ...{ scale: 0.002, relu: true, planning: PACKED },
   },
 ];
 
