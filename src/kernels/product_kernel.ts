@@ -1,5 +1,6 @@
 import type { PipelineCut } from "./schedule/pipeline.ts";
 import { scalarFeature, sumScalar } from "../elements/scalar.ts";
+import { type Statement, text } from "./ir/tree.ts";
 import { tapRingOf, type TileAccess, type TileLoader } from "./loader.ts";
 import { dealtLoader } from "./loop/dealt_loader.ts";
 import {
@@ -69,7 +70,7 @@ interface LoopBody {
   readonly buffers: MainloopSchedule["buffers"];
   readonly places: string;
   readonly products: StepProducts;
-  output(store: OutputStore): string;
+  output(store: OutputStore): readonly Statement[];
 }
 
 /**
@@ -125,14 +126,15 @@ function threadBody(
       },
       sumIndex,
     }),
-    output: (store) =>
-      store.text({
+    output: (store) => [
+      text(store.text({
         fragmentRows: rowFragments,
         fragmentColumns: columnFragments,
         sum: sumScalar(inner.sum),
         row: (i) => `first_row + ay${i} * 4u`,
         column: (j) => `first_column + bx${j} * 4u`,
-      }),
+      })),
+    ],
   };
 }
 

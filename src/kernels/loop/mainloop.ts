@@ -3,7 +3,7 @@
  * fetch it to registers and store it to workgroup memory, products multiply it and add to the accumulators. `plainLoop()` is that loop
  * as a tree; the passes of its schedule (`src/kernels/schedule`) rewrite it.
  */
-import { BARRIER, block, forLoop, printStatements, text } from "../ir/tree.ts";
+import { BARRIER, block, forLoop, printStatements, type Statement, text } from "../ir/tree.ts";
 import { range } from "../lists.ts";
 import type { Subgroups } from "../matrix_units.ts";
 import { mainText, type ModuleBuilder } from "../module.ts";
@@ -91,7 +91,7 @@ export interface StepProducts {
   /** After each step: moves finished chains on. */
   readonly fold: string;
   /** After the loop, or after each part: what has not been moved on yet. */
-  readonly finish: string;
+  readonly finish: readonly Statement[];
   readonly flush: FlushedSums | undefined;
 }
 
@@ -113,15 +113,19 @@ export interface Mainloop {
   readonly loaders: readonly [OperandLoader, OperandLoader];
   readonly products: StepProducts;
   /** Epilogue: what becomes of the sums. */
-  readonly output: string;
+  readonly output: readonly Statement[];
 }
 
 /** Bytes of workgroup memory that say where an `opaque` loop ends. */
 export const END_BYTES = 4;
 
 /** The epilogue of workgroups some of which store elsewhere: those where `when`, in WGSL, holds. */
-export function eitherOutput(when: string, output: string, other: string): string {
-  return [`  if (${when}) {`, output, "  } else {", other, "  }"].join("\n");
+export function eitherOutput(
+  when: string,
+  output: readonly Statement[],
+  other: readonly Statement[],
+): Statement[] {
+  return [block(output, `if (${when})`), block(other, "else")];
 }
 
 /** The WGSL of a mainloop. */
@@ -184,8 +188,8 @@ function plainLoop({ loaders, products, output }: Mainloop): LoopTree {
         BARRIER,
       ]),
     ],
-    finish: [text(finish)],
-    output: [text(output)],
+    finish,
+    output,
   };
 }
 

@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { text } from "../ir/tree.ts";
 import { range } from "../lists.ts";
 import { moduleBuilder } from "../module.ts";
 import {
@@ -52,11 +53,11 @@ function run(
       rows: [multiply],
       lastRows: undefined,
       fold: "",
-      finish: "",
+      finish: [],
       flush: undefined,
       ...products,
     },
-    output: 'see("out");',
+    output: [text('see("out");')],
   };
   const [, main] = mainloopText(loop, moduleBuilder("constant")).split(/if \(id >= 1u\).*\n/);
   const script = main!.replaceAll(/(\d)u\b/g, "$1").replaceAll(
@@ -139,7 +140,7 @@ Deno.test("a software-pipelined loop finishes each step's products after its bac
 
 Deno.test("sums are flushed every interval and at the end, stored each time or at last", () => {
   const flush = { interval: "3u", clear: 'see("clear");' };
-  const finish = 'see("flush");';
+  const finish = [text('see("flush");')];
   const part = (
     first: number,
     end: number,

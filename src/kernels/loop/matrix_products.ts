@@ -1,4 +1,5 @@
 import { typeName, zeroOf } from "../../elements/scalar.ts";
+import { BARRIER, block, type Statement, text } from "../ir/tree.ts";
 import { lines, range } from "../lists.ts";
 import type { StepProducts } from "./mainloop.ts";
 import {
@@ -108,7 +109,7 @@ function stageText(
   tile: MatrixTile,
   { byColumns, stride, array }: MatrixMemory["stage"],
   [firstRow, firstColumn]: readonly [number, number],
-): string[] {
+): Statement[] {
   const { unit, stage } = tile;
   const order = byColumns ? "col_major" : "row_major";
   const stores = range(stage[0]).flatMap((i) =>
@@ -118,7 +119,7 @@ function stageText(
       return `    subgroupMatrixStore<${order}>(&${array}, stage_first + ${at}u, ${sum}, ${stride}u);`;
     })
   );
-  return ["    workgroupBarrier();", ...stores, "    workgroupBarrier();"];
+  return [BARRIER, text(lines(stores)), BARRIER];
 }
 
 function sumName(row: number, column: number): string {
@@ -223,26 +224,26 @@ export function matrixProducts(
     ...right(0).flatMap((_, j) => multiplied(j)),
     ...operands.map(({ name }) => `      ${name} = next_${name};`),
   ];
-  const block = (lines: readonly string[]) => ["    {", ...lines, "    }"].join("\n");
+  const braces = (lines: readonly string[]) => ["    {", ...lines, "    }"].join("\n");
   const all = range(deep);
-  const steps = (ahead ? [multiplyAndLoad] : all.map((at) => step(at))).map(block);
+  const steps = (ahead ? [multiplyAndLoad] : all.map((at) => step(at))).map(braces);
   const totalled = flush?.totals === "registers";
   const staged = stagedVectors(matrix, stage);
-  const moved = rounds(matrix).flatMap((first, round) => [
-    "    {",
-    ...stageText(matrix, stage, first),
-    ...staged.reads,
-    ...staged.sums.map((text, sum) => `    total${round}_${sum} += ${text};`),
-    "    }",
-  ]);
+  const moved = rounds(matrix).map((first, round) =>
+    block([
+      ...stageText(matrix, stage, first),
+      text(lines(staged.reads)),
+      text(lines(staged.sums.map((sum, i) => `    total${round}_${i} += ${sum};`))),
+    ])
+  );
   return {
     declarations: memory.declarations,
     subgroups: matrixSubgroups(unit, matrix.lanes),
     ...(ring && ringed && {
       loopCarried: {
         begin: ringed.begin.join("\n"),
-        next: all.map((at) => block(ringed.next(at))).join("\n"),
-        rowEnds: rowEnds(ring, (taps) => all.map((at) => block(step(at, taps))).join("\n")),
+        next: all.map((at) => braces(ringed.next(at))).join("\n"),
+        rowEnds: rowEnds(ring, (taps) => all.map((at) => braces(step(at, taps))).join("\n")),
       },
     }),
     sums: [
@@ -260,7 +261,7 @@ export function matrixProducts(
     rows: steps,
     lastRows: last === undefined ? undefined : steps.slice(0, matricesDeep(last)),
     fold: "",
-    finish: totalled ? moved.join("\n") : "",
+    finish: totalled ? moved : [],
     flush: flush && {
       interval: `${flush.interval}u`,
       clear: lines(allSums.map((sum) => `    ${sum} = ${sumType}();`)),
@@ -275,7 +276,7 @@ export function matrixOutput(
   { stage, tiles }: MatrixMemory,
   output: OutputStore,
   flush: UnitFlush | undefined,
-): string {
+): Statement[] {
   const { unit } = matrix;
   // Places from one column of a matrix to the next: with rows of taps matrices share places cyclically.
   const apart = tiles[1].cyclic?.matrices ?? 1;
@@ -305,18 +306,22 @@ export function matrixOutput(
   const totals = (round: number) => `total${round}_`;
   // Earlier sums are loaded a round ahead.
   const load = (round: number) =>
-    stored && round < all.length ? [output.totals!(placesOf(all[round]!), totals(round))] : [];
+    stored && round < all.length
+      ? [text(output.totals!(placesOf(all[round]!), totals(round)))]
+      : [];
   return [
     ...load(0),
     ...all.flatMap((first, round) => [
       ...load(round + 1),
-      "  {",
-      ...(kept ? [] : [...stageText(matrix, stage, first), ...staged.reads]),
-      ...staged.sums.map((text, sum) =>
-        `    let c${sum}_0 = ${kept ? `total${round}_${sum}` : text};`
-      ),
-      output.text(placesOf(first), stored ? totals(round) : undefined),
-      "  }",
+      block([
+        ...(kept ? [] : [...stageText(matrix, stage, first), text(lines(staged.reads))]),
+        text(
+          lines(
+            staged.sums.map((sum, i) => `    let c${i}_0 = ${kept ? `total${round}_${i}` : sum};`),
+          ),
+        ),
+        text(output.text(placesOf(first), stored ? totals(round) : undefined)),
+      ]),
     ]),
-  ].join("\n");
+  ];
 }

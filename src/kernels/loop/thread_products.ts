@@ -1,3 +1,4 @@
+import { text } from "../ir/tree.ts";
 import { lines, range } from "../lists.ts";
 import type { Accumulation } from "../../elements/elements.ts";
 import { type Scalar, sumScalar, typeName, zeroOf } from "../../elements/scalar.ts";
@@ -59,13 +60,13 @@ export function innerProduct(accumulate: Accumulation): InnerProduct {
 /** A thread's tile of results. */
 export type ThreadTile = Pick<TilePolicy, "threadRows" | "threadColumns">;
 
-/** Calls `text` for each row of the thread tile and each vector of its columns. */
-export function eachSum(
+/** Calls `make` for each row of the thread tile and each vector of its columns. */
+export function eachSum<T>(
   { threadRows, threadColumns }: ThreadTile,
-  text: (row: number, fragment: number) => string,
-): string[] {
+  make: (row: number, fragment: number) => T,
+): T[] {
   const vectors = threadColumns / 4;
-  return range(threadRows * vectors).map((i) => text(Math.floor(i / vectors), i % vectors));
+  return range(threadRows * vectors).map((i) => make(Math.floor(i / vectors), i % vectors));
 }
 
 /** Sets sums to zero. */
@@ -260,7 +261,7 @@ export function threadProducts(
     (accumulate.into === "registers" ? every === 0 : cut?.early === true);
   const pipelined = cut !== undefined && cut.rows > 0 && cut.rows < depth && unroll && still &&
     last === undefined;
-  const text = (pair: number, k: string) => {
+  const rowText = (pair: number, k: string) => {
     const loads = rowFragments(inner, threadTile, k, ...tiles[pair]!)
       .map(({ name, value }) => `let ${name} = ${value};`);
     const products = multiplyFragments(
@@ -272,9 +273,11 @@ export function threadProducts(
     return [...loads, ...products].map((line) => `      ${line}`).join("\n");
   };
   const rowsOf = (depth: number) =>
-    tiles.flatMap((_, pair) => range(depth).map((k) => `    {\n${text(pair, `${k}`)}\n    }`));
+    tiles.flatMap((_, pair) => range(depth).map((k) => `    {\n${rowText(pair, `${k}`)}\n    }`));
   const looped = () =>
-    tiles.map((_, pair) => `    for (var k = 0u; k < ${depth}u; k++) {\n${text(pair, "k")}\n    }`);
+    tiles.map((_, pair) =>
+      `    for (var k = 0u; k < ${depth}u; k++) {\n${rowText(pair, "k")}\n    }`
+    );
   return {
     declarations: tiles.flatMap((pair) => pair.map(({ declaration }) => declaration)),
     sums: sums.declare,
@@ -282,7 +285,7 @@ export function threadProducts(
     cut: pipelined ? cut : undefined,
     lastRows: last === undefined ? undefined : rowsOf(last),
     fold: sums.fold,
-    finish: sums.finish,
+    finish: [text(sums.finish)],
     flush: accumulate.into === "store"
       ? {
         interval: accumulate.every,

@@ -1,5 +1,5 @@
 import { lines, range } from "../lists.ts";
-import { BARRIER, block, printStatements, text } from "../ir/tree.ts";
+import { BARRIER, block, type Statement, text } from "../ir/tree.ts";
 import { eachSum, type SumName } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
 import {
@@ -68,29 +68,24 @@ export function resultsText(
 }
 
 /** The epilogue of threads with all slices: each transforms and stores its own sums. */
-export function ownSumsText(
+export function ownSums(
   shape: SliceSums,
   policy: SlicePolicy,
   output: PatchTransform,
   store: SliceStore,
   sumIndex: SumName,
-): string {
+): Statement[] {
   const grid = sliceThreadGrid(policy, shape);
-  return lines(eachSum(policy, (row, j) =>
-    lines(
-      "  {",
-      "      let of_y = ty;",
-      `      let of_row = ${row}u;`,
-      rowText(policy),
-      `      let column = first_column + (tx + ${j * grid.columns}u) * 4u;`,
-      resultsText(
-        shape.slices,
-        output,
-        store,
-        (slice) => `c${sumIndex(slice * policy.threadRows + row, j)}`,
-      ),
-      "  }",
-    )));
+  return eachSum(policy, (row, j) => {
+    const sum = (slice: number) => `c${sumIndex(slice * policy.threadRows + row, j)}`;
+    return block([
+      text("      let of_y = ty;"),
+      text(`      let of_row = ${row}u;`),
+      text(rowText(policy)),
+      text(`      let column = first_column + (tx + ${j * grid.columns}u) * 4u;`),
+      text(resultsText(shape.slices, output, store, sum)),
+    ]);
+  });
 }
 
 /** Workgroup memory of its own for f32 sums, where the tile cannot hold them. */
@@ -103,28 +98,28 @@ export function sumsDeclaration({ slices, scalar }: SliceSums, policy: SlicePoli
 }
 
 /** The epilogue of threads with one slice: round by round, sums are exchanged through workgroup memory, transformed and stored. */
-export function exchangeText(
+export function exchangedSums(
   shape: SliceSums,
   policy: SlicePolicy,
   output: PatchTransform,
   store: SliceStore,
   sumIndex: SumName,
-): string {
+): Statement[] {
   const sums = eachSum(policy, (row, j) => `c${sumIndex(row, j)}`);
   const { rounds, positions, load } = sumExchange(shape, policy, sums);
   const results = resultsText(shape.slices, output, store, load);
-  return roundsText(rounds, positions, sliceThreads(policy) * shape.slices, results);
+  return exchangeRounds(rounds, positions, sliceThreads(policy) * shape.slices, results);
 }
 
 /** Each round: sums are stored, then loaded, transformed and stored by so many threads. */
-export function roundsText(
+export function exchangeRounds(
   rounds: readonly ExchangeRound[],
   positions: number,
   threads: number,
   results: string,
-): string {
+): Statement[] {
   const turns = range(Math.ceil(positions / threads)).map((turn) => turn * threads);
-  return printStatements(rounds.map(({ stores, place }, index) =>
+  return rounds.map(({ stores, place }, index) =>
     block([
       text(stores),
       BARRIER,
@@ -136,7 +131,7 @@ export function roundsText(
       ),
       ...(index + 1 < rounds.length ? [BARRIER] : []),
     ])
-  ));
+  );
 }
 
 /**

@@ -18,8 +18,8 @@ import {
   type TensorAccess,
 } from "../module.ts";
 import {
-  exchangeText,
-  ownSumsText,
+  exchangedSums,
+  ownSums,
   type SliceStore,
   type SliceSums,
   sumsDeclaration,
@@ -126,9 +126,7 @@ export function sliceLoopKernel(
   // A uniform, so that sums of any length share a kernel.
   const partialSteps = partial === 0 ? "" : module.parameter("partial_steps", partial);
   const exchange = (to: SliceStore) =>
-    policy.allSlices
-      ? ownSumsText(shape, policy, output, to, sumIndex)
-      : exchangeText(shape, policy, output, to, sumIndex);
+    (policy.allSlices ? ownSums : exchangedSums)(shape, policy, output, to, sumIndex);
   const tile = sliceTile(policy, shape);
   const tileOf = (side: Side, slice: string) => ({
     scalar: shape.scalar,

@@ -1,3 +1,4 @@
+import { BARRIER, type Statement } from "../ir/tree.ts";
 import { lines, range } from "../lists.ts";
 import {
   END_BYTES,
@@ -14,7 +15,7 @@ import {
   unitShape,
 } from "../matrix_units.ts";
 import { type ModuleBuilder, type SizedKernel, sizedKernel } from "../module.ts";
-import { resultsText, roundsText, type SliceStore } from "./exchange.ts";
+import { exchangeRounds, resultsText, type SliceStore } from "./exchange.ts";
 import {
   sliceIterations,
   type SliceLoopShape,
@@ -193,7 +194,7 @@ function unitSliceProducts(policy: UnitSlicePolicy, interval: string | undefined
     rows: [multiply],
     lastRows: undefined,
     fold: "",
-    finish: "",
+    finish: [],
     flush: interval === undefined ? undefined : {
       interval,
       clear: eachSum(policy, (name) => `    ${name} = ${result}();`).join("\n"),
@@ -207,19 +208,15 @@ function unitSliceOutput(
   policy: UnitSlicePolicy,
   output: PatchTransform,
   store: SliceStore,
-): string {
+): Statement[] {
   const { unit, slices, matrices } = policy;
   const sums = unitSliceSums(policy);
   const rounds = range(matrices[0]).map((round) => ({
-    stores: [
-      ...(round === 0 ? ["    workgroupBarrier();"] : []),
-      ...eachSum(policy, (name, row, column) =>
-        row !== round ? [] : [
-          `    subgroupMatrixStore<row_major>(&tile, sums_first + ${
-            column * unit.n / 4
-          }u, ${name}, ${sums.stride}u);`,
-        ]).flat(),
-    ].join("\n"),
+    stores: lines(eachSum(policy, (name, row, column) => {
+      const to = `sums_first + ${column * unit.n / 4}u`;
+      return row === round &&
+        `    subgroupMatrixStore<row_major>(&tile, ${to}, ${name}, ${sums.stride}u);`;
+    })),
     place: [
       `      let line = position / ${sums.width}u;`,
       `      let vector = position % ${sums.width}u;`,
@@ -229,12 +226,12 @@ function unitSliceOutput(
     ].join("\n"),
   }));
   const sum = (slice: number) => `bitcast<vec4f>(tile[${slice * sums.slice}u + at])`;
-  return roundsText(
-    rounds,
-    unit.m * sums.width,
-    unitSliceThreads(policy),
-    resultsText(slices, output, store, sum),
-  );
+  const results = resultsText(slices, output, store, sum);
+  // Sums lie where the last step's tile does.
+  return [
+    BARRIER,
+    ...exchangeRounds(rounds, unit.m * sums.width, unitSliceThreads(policy), results),
+  ];
 }
 
 /**
