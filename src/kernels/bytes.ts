@@ -1,72 +1,16 @@
 /** Passes over bytes: copies as i8, with borders, and sums of products that are finished. */
+import { BARRIER, printStatements } from "./ir/tree.ts";
 import { axisDigits, digitsText } from "./axes.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
 import {
   eachElement,
   loopIterations,
+  mainText,
   type ModuleBuilder,
   type SizedKernel,
-  templateKernel,
+  textKernel,
   WHOLE,
 } from "./module.ts";
-
-const zeroTemplate = `// <%= it.name %>: what the input's zero point adds to every filter's sums.
-<%= it.declarations %>
-
-var<workgroup> total: atomic<i32>;
-
-<%= it.main %>
-  let row = workgroup.x + workgroup.y * grid.x;
-  var sum = 0i;
-  if (row < <%= it.rows %>) {
-    for (var d = t; d < <%= it.depth %>; d += <%= it.threads %>u) {
-      sum += <%= it.load %>;
-    }
-  }
-  atomicAdd(&total, sum);
-  workgroupBarrier();
-  if (row < <%= it.rows %> && t == 0u) {
-    let bias = <%= it.bias %>;
-    let zero = <%= it.zeroPoint %>;
-    <%= it.store %>
-  }
-}
-`;
-
-const signedTemplate =
-  `// <%= it.name %>: bytes as i8 in [batch][axes][run], with borders along the axes.
-<%= it.declarations %>
-
-fn element(e: u32) -> u32 {
-<%= it.digits %>
-  let inside = <%= it.inside %>;
-  let at = select(0u, (<%= it.offset %>) * <%= it.run %> + c, inside);
-  return select(<%= it.border %>, <%= it.load %><%= it.top %>, inside);
-}
-
-<%= it.begin %>
-  <%= it.store %>
-}
-`;
-
-const finishTemplate =
-  `// <%= it.name %>: sums of products, less what the filters' zero points add to them, finished.
-<%= it.declarations %>
-<%= it.functions %>
-<% if (it.zero) { -%>
-
-fn whole(at: u32) -> i32 {
-  let channel = at % <%= it.channels %>;
-  let group = channel / <%= it.each %>;
-  let first = at / <%= it.channels %> * <%= it.row %>;
-  return <%= it.sum %> - <%= it.zero %> * <%= it.ones %>;
-}
-<% } -%>
-
-<%= it.begin %>
-  <%= it.store %>
-}
-`;
 
 /** WGSL of the elements of word `i`, where the last word has less than four the last element again. */
 function wordElements(count: string, element: (at: string) => string): string {
@@ -121,31 +65,36 @@ export function signedBytesKernel(module: ModuleBuilder, shape: SignedBytesShape
     axes.length === 0 ? "" : `_border${border}`
   }${module.splitTrait()}`;
   const words = Math.ceil(all / 4);
-  const values = {
-    digits: digitsText(
-      "e",
-      "rest",
-      axisDigits(names, [module.size("batch", batch), ...grown, run]),
-    ),
-    inside: axes.map((_, d) => `x${d} >= ${before[d]} && x${d} - ${before[d]} < ${size[d]}`)
-      .join(" && ") || "true",
-    offset: axes.reduce(
-      (text, _, d) => `(${text}) * ${size[d]} + x${d} - ${before[d]}`,
-      "image",
-    ),
-    run,
-    load: width === 4 ? from.load("at") : `((${from.load("at / 4u")} >> (at % 4u * 8u)) & 255u)`,
-    top: unsigned ? ` ^ ${bytes(128)}` : "",
-    border: bytes(border),
-    begin: eachElement(module.size("words", words)),
-    store: to.store(
-      "i",
-      width === 4 ? "element(i)" : `dot(vec4u(${word}), vec4u(1u, 256u, 65536u, 16777216u))`,
-    ),
-  };
-  return templateKernel(module, name, signedTemplate, values, {
-    workgroups: Math.ceil(words / 256),
-  });
+  const digits = digitsText(
+    "e",
+    "rest",
+    axisDigits(names, [module.size("batch", batch), ...grown, run]),
+  );
+  const inside = axes.map((_, d) => `x${d} >= ${before[d]} && x${d} - ${before[d]} < ${size[d]}`);
+  const offset = axes.reduce(
+    (text, _, d) => `(${text}) * ${size[d]} + x${d} - ${before[d]}`,
+    "image",
+  );
+  const value = width === 4
+    ? from.load("at")
+    : `((${from.load("at / 4u")} >> (at % 4u * 8u)) & 255u)`;
+  const top = unsigned ? ` ^ ${bytes(128)}` : "";
+  const stored = width === 4
+    ? "element(i)"
+    : `dot(vec4u(${word}), vec4u(1u, 256u, 65536u, 16777216u))`;
+  const wgsl = [
+    "fn element(e: u32) -> u32 {",
+    digits,
+    `  let inside = ${inside.join(" && ") || "true"};`,
+    `  let at = select(0u, (${offset}) * ${run} + c, inside);`,
+    `  return select(${bytes(border)}, ${value}${top}, inside);`,
+    "}",
+    eachElement(module.size("words", words)),
+    `  ${to.store("i", stored)}`,
+    "}",
+  ];
+  const about = "bytes as i8 in [batch][axes][run], with borders along the axes.";
+  return textKernel(module, name, about, wgsl, { workgroups: Math.ceil(words / 256) });
 }
 
 /** Filters in groups, of i8: [group][filters][depth]. */
@@ -179,21 +128,40 @@ export function zeroBiasKernel(
   const name = `zero_bias${bias ? "_bias" : ""}${module.splitTrait()}`;
   const channel = `row / ${each} * ${own} + min(row % ${each}, ${own} - 1u)`;
   const threads = 64;
-  const values = {
-    threads,
-    rows: module.size("rows", groups * filters),
-    depth,
-    load: w.load(`row * ${depth} + d`),
-    bias: bias === undefined ? "0i" : `select(0i, ${bias.load(channel)}, row % ${each} < ${own})`,
-    zeroPoint: `bitcast<i32>(${module.size("zero_point", zeroPoint >>> 0)})`,
-    store: result.store("row", "bias - zero * atomicLoad(&total)"),
-  };
-  return templateKernel(module, name, zeroTemplate, values, {
-    workgroups: groups * filters,
-    threads,
-    bytes: 4,
-    iterations: loopIterations(Math.ceil(shape.depth / threads)),
-  });
+  const rows = module.size("rows", groups * filters);
+  const wgsl = [
+    "var<workgroup> total: atomic<i32>;",
+    mainText(threads),
+    "  let row = workgroup.x + workgroup.y * grid.x;",
+    "  var sum = 0i;",
+    `  if (row < ${rows}) {`,
+    `    for (var d = t; d < ${depth}; d += ${threads}u) {`,
+    `      sum += ${w.load(`row * ${depth} + d`)};`,
+    "    }",
+    "  }",
+    "  atomicAdd(&total, sum);",
+    printStatements([BARRIER]),
+    `  if (row < ${rows} && t == 0u) {`,
+    `    let bias = ${
+      bias === undefined ? "0i" : `select(0i, ${bias.load(channel)}, row % ${each} < ${own})`
+    };`,
+    `    let zero = bitcast<i32>(${module.size("zero_point", zeroPoint >>> 0)});`,
+    `    ${result.store("row", "bias - zero * atomicLoad(&total)")}`,
+    "  }",
+    "}",
+  ];
+  return textKernel(
+    module,
+    name,
+    "what the input's zero point adds to every filter's sums.",
+    wgsl,
+    {
+      workgroups: groups * filters,
+      threads,
+      bytes: 4,
+      iterations: loopIterations(Math.ceil(shape.depth / threads)),
+    },
+  );
 }
 
 /** Sums of places in i32, channels innermost. */
@@ -248,18 +216,23 @@ export function finishSumsKernel(
   const four = wordElements(module.size("count", elements), finished);
   const each = zeros && module.size("each", shape.channels / zeros.groups);
   const results = Math.ceil(elements / width);
-  const values = {
-    functions: steps.map(({ declarations }) => declarations).join("\n"),
-    channels,
-    each,
-    row: zeros && module.size("row", shape.channels + zeros.groups),
-    sum: sums.load("first + channel + group"),
-    ones: sums.load(`first + group * (${each} + 1u) + ${each}`),
-    zero,
-    begin: eachElement(module.size(zeros ? "results" : "words", results)),
-    store: result.store("i", width === 4 ? `vec4<i32>(${four})` : finished("i")),
-  };
-  return templateKernel(module, name, finishTemplate, values, {
-    workgroups: Math.ceil(results / 256),
-  });
+  const row = zeros && module.size("row", shape.channels + zeros.groups);
+  const wgsl = [
+    steps.map(({ declarations }) => declarations),
+    zeros && [
+      "fn whole(at: u32) -> i32 {",
+      `  let channel = at % ${channels};`,
+      `  let group = channel / ${each};`,
+      `  let first = at / ${channels} * ${row};`,
+      `  return ${sums.load("first + channel + group")} - ${zero} * ${
+        sums.load(`first + group * (${each} + 1u) + ${each}`)
+      };`,
+      "}",
+    ],
+    eachElement(module.size(zeros ? "results" : "words", results)),
+    `  ${result.store("i", width === 4 ? `vec4<i32>(${four})` : finished("i"))}`,
+    "}",
+  ];
+  const about = "sums of products, less what the filters' zero points add to them, finished.";
+  return textKernel(module, name, about, wgsl, { workgroups: Math.ceil(results / 256) });
 }

@@ -3,7 +3,13 @@ import { type Scalar, zeroOf } from "../elements/scalar.ts";
 import { axisDigits, digitsText } from "./axes.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
 import { range } from "./lists.ts";
-import { loopIterations, type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
+import {
+  loopIterations,
+  mainText,
+  type ModuleBuilder,
+  type SizedKernel,
+  textKernel,
+} from "./module.ts";
 import {
   accumulationLength,
   type ConvProblem,
@@ -151,33 +157,7 @@ export function convTerms(
   };
 }
 
-const template =
-  `// <%= it.name %>: one thread a result, one product a step, in the order of the definition.
-<%= it.declarations %>
-<%= it.functions %>
-
-<%= it.main %>
-  let id = (workgroup.x + workgroup.y * grid.x) * 64u + t;
-  if (id >= <%= it.count %> * <%= it.splits %>) { return; }
-  let i = id % <%= it.count %>;
-  let split = id / <%= it.count %>;
-<%= it.coordinates %>
-  let first = split * <%= it.termsPerSplit %>;
-  let end = min(first + <%= it.termsPerSplit %>, <%= it.terms %>);
-  var sum = <%= it.zero %>;
-  for (var term = first; term < end; term++) {
-<%= it.term %>
-    if (inside) {
-<% if (it.whole) { -%>
-      sum += <%= it.a %> * <%= it.b %>;
-<% } else { -%>
-      sum = fma(<%= it.a %>, <%= it.b %>, sum);
-<% } -%>
-    }
-  }
-  <%= it.store %>
-}
-`;
+const THREADS = 64;
 
 interface DirectShape extends ConvTensors {
   /** Threads that share one result; more than one leaves partial results to be reduced. */
@@ -206,29 +186,37 @@ export function directKernel(
   }_${rank}d_${layout}_${filterLayout}${epilogueTrait(steps)}${module.splitTrait()}`;
   const terms = accumulationLength(problem);
   const count = elementCount(tensorShape(problem, result));
-  const values = {
-    count: size("count", count),
-    splits: size("splits", shape.splits),
-    terms: size("terms", terms),
-    termsPerSplit: size("terms_per_split", Math.ceil(terms / shape.splits)),
-    ...text,
-    zero: zeroOf(sum, 1),
-    whole: sum === "i32",
-    store: out.store(
-      "id",
-      applyEpilogue(steps, "sum", {
-        width: 1,
-        side: "rows",
-        row: "r1",
-        column: "s0",
-        offset: "id",
-      }),
-    ),
-    functions: steps.map(({ declarations }) => declarations).join("\n"),
-  };
-  return templateKernel(module, name, template, values, {
-    workgroups: Math.ceil(count * shape.splits / 64),
-    threads: 64,
+  const elementsCount = size("count", count);
+  const splits = size("splits", shape.splits);
+  const allTerms = size("terms", terms);
+  const each = size("terms_per_split", Math.ceil(terms / shape.splits));
+  const place = { width: 1, side: "rows", row: "r1", column: "s0", offset: "id" } as const;
+  const wgsl = [
+    steps.map(({ declarations }) => declarations),
+    mainText(THREADS),
+    `  let id = (workgroup.x + workgroup.y * grid.x) * ${THREADS}u + t;`,
+    `  if (id >= ${elementsCount} * ${splits}) { return; }`,
+    `  let i = id % ${elementsCount};`,
+    `  let split = id / ${elementsCount};`,
+    text.coordinates,
+    `  let first = split * ${each};`,
+    `  let end = min(first + ${each}, ${allTerms});`,
+    `  var sum = ${zeroOf(sum, 1)};`,
+    "  for (var term = first; term < end; term++) {",
+    text.term,
+    "    if (inside) {",
+    sum === "i32"
+      ? `      sum += ${text.a} * ${text.b};`
+      : `      sum = fma(${text.a}, ${text.b}, sum);`,
+    "    }",
+    "  }",
+    `  ${out.store("id", applyEpilogue(steps, "sum", place))}`,
+    "}",
+  ];
+  const about = "one thread a result, one product a step, in the order of the definition.";
+  return textKernel(module, name, about, wgsl, {
+    workgroups: Math.ceil(count * shape.splits / THREADS),
+    threads: THREADS,
     iterations: loopIterations(Math.ceil(terms / shape.splits)),
   });
 }

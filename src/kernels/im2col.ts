@@ -2,50 +2,7 @@
 import { range } from "./lists.ts";
 import { type Scalar, typeName, zeroOf } from "../elements/scalar.ts";
 import { type Axis, axisDigits, axisSizes, columnsOf, digitsText, spotsOf } from "./axes.ts";
-import { eachElement, type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
-
-const unfoldTemplate =
-  `// <%= it.name %>: a tensor as [batch][rows][places][taps·channels], the last of them padded with zeros.
-<%= it.declarations %>
-
-fn element(batch: u32, row: u32, place: u32, index: u32) -> <%= it.value %> {
-  let tap = index / <%= it.channels %>;
-  let source = place * <%= it.stride %> + tap * <%= it.dilation %>;
-  let inside = tap < <%= it.taps %> && source >= <%= it.padding %> && source - <%= it.padding %> < <%= it.size %>;
-  let offset = batch * <%= it.batchStride %> + row * <%= it.rowStride %> +
-    (source - <%= it.padding %>) * <%= it.sourceStride %> + index % <%= it.channels %> * <%= it.channelStride %>;
-  let at = select(0u, offset, inside);
-  return select(<%= it.zero %>, <%= it.load("at") %>, inside);
-}
-<% if (it.bytes) { %>
-// Of each the last eight bits.
-fn word(a: u32, b: u32, c: u32, d: u32) -> u32 {
-  return dot(vec4u(a, b, c, d) & vec4u(255u), vec4u(1u, 256u, 65536u, 16777216u));
-}
-<% } -%>
-
-<%= it.begin %>
-<%= it.digits %>
-  <%= it.store %>
-}
-`;
-
-const template =
-  `// <%= it.name %>: images as matrices of (tap, channel) by place, four elements a thread.
-<%= it.declarations %>
-
-fn element(group: u32, row: u32, column: u32) -> <%= it.type %> {
-<%= it.element %>
-  return <%= it.result %>;
-}
-
-<%= it.begin %>
-  let first = i % <%= it.vectors %> * 4u;
-  let line = (i / <%= it.vectors %>) % <%= it.lines %>;
-  let group = i / (<%= it.vectors %> * <%= it.lines %>);
-  <%= it.store %>
-}
-`;
+import { eachElement, type ModuleBuilder, type SizedKernel, textKernel } from "./module.ts";
 
 /**
  * Images as an explicit matrix, one a group: a column is a place of the result, a row a (tap, channel) of its
@@ -105,7 +62,7 @@ export function im2colKernel(
   const source = module.bind("source", "read", width, element, element);
   const target = module.bind("matrix", "write", 4, element, element);
   const { size } = module;
-  const { rows, columns, leading, lines } = matrixExtents(matrix);
+  const { leading, lines } = matrixExtents(matrix);
   const name = `im2col_${element}_${matrix.axes.length}d_${matrix.inner}_${shared}${
     matrix.chunked ? "_chunk" : ""
   }${module.splitTrait()}`;
@@ -123,21 +80,28 @@ export function im2colKernel(
       ? `element(group, line, first + ${x}u)`
       : `element(group, first + ${x}u, line)`;
   const fours = matrixElements(matrix) / 4;
-  const values = {
-    type: typeName(element, shared === "none" ? 1 : 4),
-    element: text,
-    result: `select(${zeroOf(element, shared === "none" ? 1 : 4)}, ${loads}, inside)`,
-    begin: eachElement(size("count", fours)),
-    vectors: size("vectors", leading / 4),
-    lines: size("lines", lines),
-    rows: size("rows", rows),
-    columns: size("columns", columns),
-    store: target.store(
-      "i",
-      shared === "none" ? `${four}(${[0, 1, 2, 3].map(single).join(", ")})` : single(0),
-    ),
-  };
-  return templateKernel(module, name, template, values, { workgroups: Math.ceil(fours / 256) });
+  const count = size("count", fours);
+  const vectors = size("vectors", leading / 4);
+  const allLines = size("lines", lines);
+  const wgsl = [
+    `fn element(group: u32, row: u32, column: u32) -> ${shared === "none" ? element : four} {`,
+    text,
+    `  return select(${zeroOf(element, shared === "none" ? 1 : 4)}, ${loads}, inside);`,
+    "}",
+    eachElement(count),
+    `  let first = i % ${vectors} * 4u;`,
+    `  let line = (i / ${vectors}) % ${allLines};`,
+    `  let group = i / (${vectors} * ${allLines});`,
+    `  ${
+      target.store(
+        "i",
+        shared === "none" ? `${four}(${range(4).map(single).join(", ")})` : single(0),
+      )
+    }`,
+    "}",
+  ];
+  const about = "images as matrices of (tap, channel) by place, four elements a thread.";
+  return textKernel(module, name, about, wgsl, { workgroups: Math.ceil(fours / 256) });
 }
 
 /** Declares `offset` into the source and `inside`, of `group`, `row` and `column`. */
@@ -224,35 +188,49 @@ export function unfoldKernel(
   );
   const words = range(4).map((w) => `word(${elements.slice(4 * w, 4 * w + 4).join(", ")})`);
   const threads = unfoldedElements(shape) / vector;
-  const values = {
-    value: from.value,
-    zero: zeroOf(from.value, 1),
-    load: (offset: string) =>
-      bytes ? `${from.load(`${offset} / 4u`)} >> (${offset} % 4u * 8u)` : from.load(offset),
-    bytes,
-    channels: size("channels"),
-    batchStride: size("batchStride"),
-    rowStride: size("rowStride"),
-    channelStride: size("channelStride"),
-    taps: along("taps"),
-    size: along("size"),
-    stride: along("stride"),
-    padding: along("padding"),
-    dilation: along("dilation"),
-    sourceStride: along("sourceStride"),
-    begin: eachElement(module.size("count", threads)),
-    digits: digitsText("i", "rest", [
-      { name: "vector", radix: vectors },
-      { name: "place", radix: along("places") },
-      { name: "row", radix: size("rows") },
-      { name: "batch", radix: "" },
-    ]),
-    store: to.store(
-      "i",
-      `${typeName(to.value, vector === 1 ? 1 : 4)}(${(bytes ? words : elements).join(", ")})`,
-    ),
+  const channels = size("channels");
+  const strides = {
+    batch: size("batchStride"),
+    row: size("rowStride"),
+    channel: size("channelStride"),
   };
-  return templateKernel(module, name, unfoldTemplate, values, {
-    workgroups: Math.ceil(threads / 256),
-  });
+  const taps = along("taps");
+  const length = along("size");
+  const stride = along("stride");
+  const padding = along("padding");
+  const dilation = along("dilation");
+  const sourceStride = along("sourceStride");
+  const begin = eachElement(module.size("count", threads));
+  const digits = digitsText("i", "rest", [
+    { name: "vector", radix: vectors },
+    { name: "place", radix: along("places") },
+    { name: "row", radix: size("rows") },
+    { name: "batch", radix: "" },
+  ]);
+  const value = bytes ? `${from.load("at / 4u")} >> (at % 4u * 8u)` : from.load("at");
+  const four = typeName(to.value, vector === 1 ? 1 : 4);
+  const wgsl = [
+    `fn element(batch: u32, row: u32, place: u32, index: u32) -> ${from.value} {`,
+    `  let tap = index / ${channels};`,
+    `  let source = place * ${stride} + tap * ${dilation};`,
+    `  let inside = tap < ${taps} && source >= ${padding} && source - ${padding} < ${length};`,
+    `  let offset = batch * ${strides.batch} + row * ${strides.row} +`,
+    `    (source - ${padding}) * ${sourceStride} + index % ${channels} * ${strides.channel};`,
+    "  let at = select(0u, offset, inside);",
+    `  return select(${zeroOf(from.value, 1)}, ${value}, inside);`,
+    "}",
+    bytes && [
+      "// Of each the last eight bits.",
+      "fn word(a: u32, b: u32, c: u32, d: u32) -> u32 {",
+      "  return dot(vec4u(a, b, c, d) & vec4u(255u), vec4u(1u, 256u, 65536u, 16777216u));",
+      "}",
+    ],
+    begin,
+    digits,
+    `  ${to.store("i", `${four}(${(bytes ? words : elements).join(", ")})`)}`,
+    "}",
+  ];
+  const about =
+    "a tensor as [batch][rows][places][taps·channels], the last of them padded with zeros.";
+  return textKernel(module, name, about, wgsl, { workgroups: Math.ceil(threads / 256) });
 }

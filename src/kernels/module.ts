@@ -1,4 +1,4 @@
-import { range } from "./lists.ts";
+import { type Lines, lines, range } from "./lists.ts";
 import { Eta } from "../deps/eta.ts";
 import type { BindingKind, Kernel } from "./kernel.ts";
 import type { Subgroups } from "./matrix_units.ts";
@@ -411,6 +411,26 @@ export function templateKernel(
 ): SizedKernel {
   const own = { name, main: mainText(cost.threads ?? 256), declarations: module.declarations() };
   return sizedKernel(module, name, render(template, { ...own, ...values }), cost);
+}
+
+/**
+ * A kernel of a text, which follows its bindings.
+ *
+ * @param about What it does, for the head of the text.
+ */
+export function textKernel(
+  module: ModuleBuilder,
+  name: string,
+  about: string,
+  text: Lines,
+  cost: KernelCost,
+): SizedKernel {
+  return sizedKernel(
+    module,
+    name,
+    lines(`// ${name}: ${about}`, module.declarations(), text),
+    cost,
+  );
 }
 
 /** The hash of a text without its comments and white space, which no compiler sees. */

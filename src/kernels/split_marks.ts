@@ -1,5 +1,5 @@
 import { type HighRounding, SPLIT_ROUNDING } from "../problem/split_rounding.ts";
-import { eachElement, type ModuleBuilder, type SizedKernel, sizedKernel, WHOLE } from "./module.ts";
+import { eachElement, type ModuleBuilder, type SizedKernel, textKernel, WHOLE } from "./module.ts";
 import type { MatrixStack } from "./winograd_tiles.ts";
 
 /**
@@ -63,9 +63,10 @@ export function markPlaces(
 /** Clears marks. Binds `marks`. */
 export function clearMarksKernel(module: ModuleBuilder, words: number): SizedKernel {
   const marks = module.atomics("marks");
-  const body = eachElement(module.size("words", words));
-  const wgsl = `${module.declarations()}\n\n${body}\n  ${marks.store("i", "0u")}\n}\n`;
-  return sizedKernel(module, "split_clear", wgsl, { workgroups: Math.ceil(words / 256) });
+  const wgsl = [eachElement(module.size("words", words)), `  ${marks.store("i", "0u")}`, "}"];
+  return textKernel(module, "split_clear", "clears marks.", wgsl, {
+    workgroups: Math.ceil(words / 256),
+  });
 }
 
 /** WGSL of what is added to an f32's bits before those behind the first 11 are cut off. */

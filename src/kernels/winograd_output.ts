@@ -9,7 +9,13 @@ import {
   type SplitResults,
   splitResults,
 } from "./split_results.ts";
-import { loopIterations, type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
+import {
+  loopIterations,
+  mainText,
+  type ModuleBuilder,
+  type SizedKernel,
+  textKernel,
+} from "./module.ts";
 import {
   type MatrixStack,
   stackPlace,
@@ -20,18 +26,6 @@ import {
   tilesTrait,
 } from "./winograd_tiles.ts";
 import { WORKGROUP_BYTES } from "./kernel.ts";
-
-const template =
-  `// <%= it.name %>: one thread a tile of results; it gathers one element of each of <%= it.matrices %> matrices.
-<%= it.declarations %>
-<%= it.functions %>
-
-<%= it.main %>
-  let first = (workgroup.x + workgroup.y * grid.x) * <%= it.size %>u;
-  if (first >= <%= it.threads %>) { return; }
-<%= it.body %>
-}
-`;
 
 /** Products of α0·α1 matrices on their way to tiles of results. */
 export interface OutputTransform {
@@ -192,16 +186,20 @@ export function outputTransformKernel(
   ].join("_") + epilogueTrait(steps) + module.splitTrait();
   const memory = store === "rows" ? n0 : 1;
   const stage = `var<workgroup> staged: array<array<f32, ${workgroup * columnsOf()}>, ${memory}>;`;
-  const values = {
-    matrices: alpha0 * alpha1,
-    threads: total,
-    size: workgroup,
-    body: lines.map((line) => `  ${line}`).join("\n"),
-    functions: steps.map(({ declarations }) => declarations).join("\n") +
-      (split?.functions ?? ""),
-    declarations: `${module.declarations()}\n${staged ? stage : ""}`,
-  };
-  return templateKernel(module, name, template, values, {
+  const wgsl = [
+    staged && stage,
+    steps.map(({ declarations }) => declarations),
+    split?.functions,
+    mainText(workgroup),
+    `  let first = (workgroup.x + workgroup.y * grid.x) * ${workgroup}u;`,
+    `  if (first >= ${total}) { return; }`,
+    lines.map((line) => `  ${line}`),
+    "}",
+  ];
+  const about = `one thread a tile of results; it gathers one element of each of ${
+    alpha0 * alpha1
+  } matrices.`;
+  return textKernel(module, name, about, wgsl, {
     workgroups: Math.ceil(count / workgroup),
     threads: workgroup,
     bytes: (staged ? 4 * workgroup * n0 * n1 : 0) + (split ? splitResultBytes(workgroup) : 0),

@@ -1,6 +1,6 @@
-import { lines, range } from "./lists.ts";
+import { range } from "./lists.ts";
 import type { Scalar, Stored } from "../elements/scalar.ts";
-import { type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
+import { mainText, type ModuleBuilder, type SizedKernel, textKernel } from "./module.ts";
 import {
   type MatrixStack,
   stackPlace,
@@ -14,22 +14,6 @@ import {
 import { splitPatches, type SplitStore } from "./split_marks.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
 import type { Matrix } from "../winograd/matrix.ts";
-
-const template =
-  `// <%= it.name %>: one thread a patch; its transform goes to <%= it.matrices %> matrices, one a product.
-<%= it.declarations %>
-
-<%= it.main %>
-  let i = (workgroup.x + workgroup.y * grid.x) * <%= it.size %>u + t;
-<% if (it.split) { -%>
-  // All threads of a subgroup shuffle.
-  let odd = t % 2u == 1u;
-<% } else { -%>
-  if (i >= <%= it.threads %>) { return; }
-<% } -%>
-<%= it.body %>
-}
-`;
 
 /** Patches of a tensor on their way to an operand of α0·α1 products. */
 export interface DataTransform {
@@ -162,15 +146,22 @@ export function patchTransformKernel(
     ...(split ? [split.trait] : []),
     ...(vector === 4 ? [`x4o${-axis1.origin}`] : []),
   ].join("_") + module.splitTrait();
-  const values = {
-    matrices: matrix0.length * matrix1.length,
-    size: workgroup,
-    threads: total(),
-    split: split !== undefined,
-    body: lines(index, rowTexts.map(({ text }) => text), split?.scale, columnTexts, split?.end),
-    declarations: module.declarations() + (split?.declarations ?? ""),
-  };
-  return templateKernel(module, name, template, values, {
+  const wgsl = [
+    split?.declarations,
+    mainText(workgroup),
+    `  let i = (workgroup.x + workgroup.y * grid.x) * ${workgroup}u + t;`,
+    // All threads of a subgroup shuffle.
+    split ? "  let odd = t % 2u == 1u;" : `  if (i >= ${total()}) { return; }`,
+    index,
+    rowTexts.map(({ text }) => text),
+    split?.scale,
+    columnTexts,
+    split?.end,
+    "}",
+  ];
+  const products = matrix0.length * matrix1.length;
+  const about = `one thread a patch; its transform goes to ${products} matrices, one a product.`;
+  return textKernel(module, name, about, wgsl, {
     workgroups: Math.ceil(all / workgroup),
     threads: workgroup,
     bytes: split?.bytes ?? 0,

@@ -16,6 +16,7 @@ import {
   type SizedKernel,
   sizedKernel,
   type TensorAccess,
+  textKernel,
 } from "../module.ts";
 import {
   exchangedSums,
@@ -364,7 +365,7 @@ export function sumPartsKernel(
   const all = range(results);
   const atOnce = Math.max(1, Math.min(4, Math.floor(AT_ONCE / results)));
   const ahead = range(atOnce);
-  const body = lines(
+  const body = [
     eachElement(count),
     `  let place = i % ${each}u;`,
     `  let own = i / ${each}u;`,
@@ -392,16 +393,11 @@ export function sumPartsKernel(
     ),
     "  }",
     store.text(all.map((i) => `sum${i}`)),
-    "}\n",
-  );
-  const wgsl = lines(
-    `// ${name}: sums the parts of blocks whose depth workgroups share.`,
-    module.declarations(),
-    store.declarations,
-    compensationText("f32", 4),
-    body,
-  );
-  return sizedKernel(module, name, wgsl, {
+    "}",
+  ];
+  const wgsl = [store.declarations, compensationText("f32", 4), body];
+  const about = "sums the parts of blocks whose depth workgroups share.";
+  return textKernel(module, name, about, wgsl, {
     workgroups: Math.ceil(split.count * each / 256),
     iterations: loopIterations(Math.ceil(split.splits / atOnce)),
   });
