@@ -361,9 +361,9 @@ export function storedShare(
 ): number {
   const { shares } = deviceOf(request);
   if (targetStore(target, rows) !== "none") return 1;
-  if (target.classes !== undefined) return shares.interleaved;
   // Of images in turn neighbouring threads store what lies side by side.
-  return target.interleave !== undefined && (target.row * resultBytes(request)) % SECTOR === 0
+  return target.classes === undefined && target.interleave !== undefined &&
+      (target.row * resultBytes(request)) % SECTOR === 0
     ? 1
     : shares.single;
 }

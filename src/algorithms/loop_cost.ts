@@ -78,7 +78,7 @@ const LONGER_ROW = 0.08;
 
 /** Share of the rate that is left where a side of a tile is read along its depth, which lies in so many runs. */
 export function depthShare(
-  { storedAcross, depthRows, depthRuns }: DeviceModel["shares"],
+  { storedAcross, depthRows }: DeviceModel["shares"],
   policy: TilePolicy,
   extent: number,
   runs = 1,
@@ -86,8 +86,7 @@ export function depthShare(
   const { matrix, rows, columns } = policy;
   if (matrix === undefined) return extent >= 128 ? storedAcross : 1;
   // Tiles of matrix units lie as their operands do: the more of a tile has short rows, the more it takes.
-  const bytes = rowBytes(policy, matrix) / runs;
-  const share = (runs === 1 ? depthRows : depthRuns)[bytes] ?? 1;
+  const share = depthRows[rowBytes(policy, matrix) / runs] ?? 1;
   return share ** (2 * extent / (rows + columns));
 }
 

@@ -77,7 +77,7 @@ const SMALL = modelWith(20, {
   "rates.depthwise": 0.7,
   "times.transform": 2,
   "shares.policies.short": 0.7,
-  "shares.transforms.large": 0.7,
+  "shares.largeTransforms": 0.7,
   "costs.element": 0.5,
   "costs.store": 0.5,
   "costs.storeAgain": 0.5,

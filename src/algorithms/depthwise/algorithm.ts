@@ -45,7 +45,6 @@ import {
   depthwiseFilterShape,
   depthwiseVector,
   gradientSlowness,
-  RUN,
   SMALL_GROUP,
 } from "./geometry.ts";
 import { depthwiseShape, packsFilter } from "./results.ts";
@@ -206,9 +205,9 @@ function timeOf({ request, results, gradient }: DepthwiseGeometry): number {
     ? gradientWork(request, gradient!)
     : resultsWork(request, results);
   const bytes = tensorBytes(problem, operandBytes(request), resultBytes(request)) + 2 * partials;
-  const product = Math.max(loading, productTime(products, rate));
   const movement = moveTime(bytes, device.rates.stream);
-  return passTime(product, movement, device) + passes * device.times.dispatch;
+  return passTime(Math.max(loading, productTime(products, rate)), movement, device) +
+    passes * device.times.dispatch;
 }
 
 /** Bytes of what so many segments leave; none of one. */
@@ -242,6 +241,9 @@ function halfShare(request: PlanRequest): number {
  */
 const BESIDE = { thread: 20, staging: 20, sharing: 4 };
 
+/** How much faster loads of places that lie apart are where threads take neighbouring groups. */
+const NEIGHBOURS = 3;
+
 /**
  * Forward and backward-data: a kernel's products, what it reaches in TFLOP/s, short passes beside it, bytes of its partial results, and
  * microseconds of loads that lie apart.
@@ -266,27 +268,22 @@ function resultsWork(request: PlanRequest, shape: DepthwiseShape) {
   const threads = placeThreads(shape) * (lanes > 0 ? channelVectors(shape) : 1) * sharing;
   const warps = Math.max(1, threads) / 32 / multiprocessors;
   const share = warps / (warps + shares.fewWarps) / (1 + shares.fewLoad * loads);
+  const rounds = threads / segments * sources * hits;
   // Neighbouring places of a strided input's gradient meet the same ones of the output's.
   const shared = request.problem.op === "fwd"
     ? 1
     : otherAxes(shape).reduce((all, d) => all * shape.axes[d]!.stride, 1);
-  // Places of a warp lie a pixel apart: the more warps that run at once, the fewer lines stay until their other channels are
-  // wanted. Short runs have fewer lines, and so have those that others share.
-  const lines = Math.min(warps, shares.fewApart) * Math.min(1, places / RUN) / shared;
-  const apart = shares.fewSources * shares.fewApart / lines * rates.stream *
-    (lanes > 1 ? shares.fewNeighbours : 1);
-  const rounds = threads / segments * sources * hits;
-  const half = halfShare(request);
+  const read = shared * shares.fewSources * rates.stream * (lanes > 1 ? NEIGHBOURS : 1);
   const beside = BESIDE.thread + (filter.staged ? BESIDE.staging : 0) +
     (sharing > 1 ? BESIDE.sharing * shape.results * own : 0);
   return {
     // With those of taps that a stride leaves out.
     products: rounds * products * images + beside * threads,
-    rate: half * share * rates.few,
+    rate: halfShare(request) * share * rates.few,
     passes,
     partials,
     loading: vector === "sources" && sharing === 1
-      ? moveTime(4 * operandBytes(request) * rounds * places / shared, half * apart)
+      ? moveTime(4 * operandBytes(request) * rounds * places, halfShare(request) * read)
       : 0,
   };
 }

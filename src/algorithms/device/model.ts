@@ -1,42 +1,39 @@
 import { policyThreads, type TilePolicy } from "../../kernels/policy.ts";
 
-/** Rates in TFLOP/s of products (two flops a multiply-add), in TB/s of memory. */
-export interface DeviceRates {
+/** Rates in TFLOP/s of products (two flops a multiply-add), in TB/s of memory; `along` with channels innermost, `across` elsewhere. */
+export type DeviceRates = Readonly<{
   /** The mainloop on operands that lie as it reads them: transformed or packed. */
-  readonly packed: number;
+  packed: number;
   /** The mainloop where it gathers images on the way: implicit GEMM, forward and backward-data. */
-  readonly gathered: number;
-  /** The same where it gathers both operands, backward-filter: with lines along the depth (nhwc), and across. */
-  readonly correlated: { readonly along: number; readonly across: number };
+  gathered: number;
+  /** The same where it gathers both operands, backward-filter. */
+  correlated: Readonly<Record<"along" | "across", number>>;
   /** Fused Winograd's products on busy multiprocessors: one tiled axis with up to 64 results a thread, with more, and two. */
-  readonly sliced: { readonly one: number; readonly oneWide: number; readonly two: number };
+  sliced: { one: number; oneWide: number; two: number };
   /** Memory: what all of a fused kernel's workgroups store, as whole lines (channels innermost) and as single elements. */
-  readonly slicedStore: { readonly lines: number; readonly scattered: number };
+  slicedStore: { lines: number; scattered: number };
   /** The mainloop on words of four int8 (`dot4I8Packed`), in TOPS: two a product of int8. */
-  readonly dot4: number;
+  dot4: number;
   /** Products in plans that have no model of their own, filling and storing of tiles included. */
-  readonly planned: number;
+  planned: number;
   /** One thread a result. */
-  readonly direct: number;
-  /** One filter a channel, of endless taps: with channels innermost, and elsewhere, where single elements are loaded. */
-  readonly depthwise: { readonly along: number; readonly across: number };
-  /** Products whose sums a thread's registers hold, of results of few channels. */
-  readonly few: number;
-  /** The same, backward-filter. */
-  readonly fewGradient: number;
-  /** One filter a channel, backward-filter. */
-  readonly depthwiseGradient: { readonly along: number; readonly across: number };
+  direct: number;
+  /** One filter a channel, of endless taps, forward and backward-data, and backward-filter. */
+  depthwise: Readonly<Record<"along" | "across", number>>;
+  depthwiseGradient: Readonly<Record<"along" | "across", number>>;
+  /** Products whose sums a thread's registers hold, of results of few channels, forward and backward-data, and backward-filter. */
+  few: number;
+  fewGradient: number;
   /** Memory: passes that read and write beside products. */
-  readonly stream: number;
+  stream: number;
   /** Memory: the pass that transforms or packs a filter, small and strided. */
-  readonly filterStream: number;
-  /** Each kernel of WinRS by name, in flops of the direct algorithm. */
-  readonly winrs: Readonly<Record<string, number>>;
-  /** What WinRS reaches altogether. */
-  readonly winrsOverall: number;
-  /** TB/s at which its buckets move. */
-  readonly winrsBuckets: number;
-}
+  filterStream: number;
+  /** Each kernel of WinRS by name, in flops of the direct algorithm; what it has not is never taken. */
+  winrs: Readonly<Record<string, number>>;
+  /** What WinRS reaches altogether, and TB/s at which its buckets move. */
+  winrsOverall: number;
+  winrsBuckets: number;
+}>;
 
 /** Figures of fused Winograd's policies, by how data lies and the tile. */
 export type SlicedPolicies = Readonly<
@@ -46,160 +43,114 @@ export type SlicedPolicies = Readonly<
   >
 >;
 
-/** Shares of a rate that are left, and other ratios: no units. */
-export interface DeviceShares {
+/** Shares of a rate that are left, and other ratios: no units. Of policies and kernels by name 1 where absent. */
+export type DeviceShares = Readonly<{
   /** The mainloop's inner loop by the policy's name, of the best one's; 0 of policies that `auto` never takes. */
-  readonly policies: Readonly<Record<string, number>>;
+  policies: Readonly<Record<string, number>>;
   /** A tile side of 128 that is stored across: its stores meet in the same banks. */
-  readonly storedAcross: number;
-  /** A side that the threads do not share row by row: every load has its own place. */
-  readonly dealtUnevenly: number;
-  /** The same of matrix units, but of gathered images whose loads come out even. */
-  readonly dealtUnevenlyOnUnits: number;
-  /**
-   * What the mainloop gains by a packed operand: where it loads single elements, and where it stores across a tile, of a side of
-   * 128 and of a narrower one.
-   */
-  readonly packing: { readonly single: number; readonly across: number; readonly narrow: number };
-  /** What of implicit GEMM's rate is left where it reads its filter as it lies, element by element. */
-  readonly strewn: number;
+  storedAcross: number;
+  /** A side that the threads do not share row by row, so that every load has its own place; of matrix units but where loads come out even. */
+  dealtUnevenly: number;
+  dealtUnevenlyOnUnits: number;
+  /** What the mainloop gains by a packed operand: of single elements, and of what it stores across a tile's side of 128, and a narrower one. */
+  packing: { single: number; across: number; narrow: number };
+  /** Implicit GEMM that reads its filter as it lies, element by element. */
+  strewn: number;
   /** A product whose every element finds its own tap, of one whose steps lie within taps. */
-  readonly linear: number;
+  linear: number;
   /** Backward-filter with channels innermost where the input is still loaded one element at a time. */
-  readonly singleLoads: number;
+  singleLoads: number;
   /** Taps along a run of results at which half of the depthwise rates is reached. */
-  readonly depthwiseTaps: number;
-  /** What a load takes of results of few channels, in products. */
-  readonly fewLoad: number;
-  /** Warps of a multiprocessor at which half of their rate is reached. */
-  readonly fewWarps: number;
+  depthwiseTaps: number;
+  /** Of results of few channels: a load, in products, and warps of a multiprocessor at which half of their rate is reached. */
+  fewLoad: number;
+  fewWarps: number;
   /** Of `stream`: loads of four channels that a result sums, whose neighbours' lie a pixel apart. */
-  readonly fewSources: number;
-  /** Warps of a multiprocessor from which on these loads find no line in its cache. */
-  readonly fewApart: number;
-  /** How much faster they are where threads take neighbouring groups. */
-  readonly fewNeighbours: number;
-  /** What a load of backward-filter with few channels takes, in products. */
-  readonly gradientLoad: number;
-  /** What a value takes there that the multiprocessors' shared cache answers, in products. */
-  readonly gradientFar: number;
+  fewSources: number;
+  /** Of backward-filter with few channels, in products: a load, and a value that the multiprocessors' shared cache answers. */
+  gradientLoad: number;
+  gradientFar: number;
   /** Of `depthwise` of several input channels a group: f16 over f32. */
-  readonly halfGroups: number;
+  halfGroups: number;
   /** Of `stream`: results that leave one element at a time. */
-  readonly single: number;
-  /** Of `stream`: results of classes of strides that leave one element at a time, between those of other classes. */
-  readonly interleaved: number;
-  /** Of `stream`, where channels do not lie innermost: non-fused Winograd's transforms of 8x8, and what those of backward-filter read. */
-  readonly transforms: {
-    readonly large: number;
-    readonly gradient: number;
-    /** What is left where they are stored as two halves each, scaled tile by tile; of large ones `large` beside it. */
-    readonly halves: number;
-    /**
-     * What backward-filter in halves takes longer for each product of a tile beyond 36: its two large transforms are kernels as long,
-     * which push the others out of caches.
-     */
-    readonly halvesText: number;
-  };
+  single: number;
+  /** Of `stream`, where channels do not lie innermost: non-fused Winograd's transforms of 8x8. */
+  largeTransforms: number;
+  /** Of `stream`: windows (im2win) and matrices (im2col) that are written. */
+  windows: Readonly<Record<"along" | "across", number>>;
+  matrices: Readonly<Record<"along" | "across", number>>;
   /**
    * A matrix times a few vectors: products over the mainloop's rate, by how much less each vector takes of it whose neighbours along
    * the depth lie apart, how many times its part of memory's rate a multiprocessor draws, and what is left of that rate where rows
    * of a tile are 64 bytes.
    */
-  readonly gemv: {
-    readonly products: number;
-    readonly apart: number;
-    readonly draw: number;
-    readonly short: number;
+  gemv: {
+    products: number;
+    apart: number;
+    draw: number;
+    short: number;
   };
-  /** Of int8 on matrix units: a word of four over a half. */
-  readonly words: number;
-  /** The same of a policy, over what `policies` has of it and `words`; 1 where absent. */
-  readonly bytes: Readonly<Record<string, number>>;
-  /** Of matrix units: half of a tile that is read along its depth, by the bytes of such a row; 1 where absent. */
-  readonly depthRows: Readonly<Record<number, number>>;
-  /** The same where a step's depth lies in several runs, by the bytes of one. */
-  readonly depthRuns: Readonly<Record<number, number>>;
+  /** Of int8 on matrix units: a word of four over a half, and what policies have over what `policies` has of them and that. */
+  words: number;
+  bytes: Readonly<Record<string, number>>;
+  /** Of matrix units: half of a tile that is read along its depth, by the bytes that lie in a row. */
+  depthRows: Readonly<Record<number, number>>;
   /** The same of implicit GEMM's images, beside it: the shorter the rows, the more often their places are found. */
-  readonly gatheredRows: Readonly<Record<number, number>>;
-  /** Of matrix units that load rows of taps' places once: a policy over what `policies` has of it; 1 where absent. */
-  readonly tapRows: Readonly<Record<string, number>>;
-  /** The same of backward-filter, whose steps share what they load with the taps of later ones. */
-  readonly tapRings: Readonly<Record<string, number>>;
+  gatheredRows: Readonly<Record<number, number>>;
+  /** Of matrix units by policy, over what `policies` has: those that load rows of taps once, of backward-filter with those of later steps. */
+  tapRows: Readonly<Record<string, number>>;
+  tapRings: Readonly<Record<string, number>>;
   /** Of matrix units: loads of fewer than eight halves. */
-  readonly narrowLoads: number;
+  narrowLoads: number;
   /** Of matrix units: implicit GEMM whose images are loaded one half at a time, and those of backward-filter. */
-  readonly singleHalves: { readonly gathered: number; readonly correlated: number };
+  singleHalves: { gathered: number; correlated: number };
   /** Of matrix units: implicit GEMM of channels innermost whose images are loaded one half or four at a time, in place of eight. */
-  readonly fewHalves: { readonly one: number; readonly four: number };
+  fewHalves: { one: number; four: number };
   /**
    * Of matrix units: implicit GEMM of int8 whose images are loaded four words at a time, with filters as they lie; with steps of several
    * taps; with packed filters, which turn on their way into workgroup memory; and whose images are loaded one word at a time.
    */
-  readonly gatheredWords: {
-    readonly lying: number;
-    readonly linear: number;
-    readonly packed: number;
-    readonly one: number;
+  gatheredWords: {
+    lying: number;
+    linear: number;
+    packed: number;
+    one: number;
   };
-  /**
-   * f32 in two halves: a value along their depth (two a product) over one of f16 with f32 results; 0 where `auto` takes it
-   * never.
-   */
-  readonly f16x3: number;
+  /** f32 in two halves: a value along their depth (two a product) over one of f16 with f32 results; 0 where `auto` takes it never. */
+  f16x3: number;
   /** The same of a policy over what `policies` has of it and `f16x3`; less than of most where absent. */
-  readonly halves: Readonly<Record<string, number>>;
+  halves: Readonly<Record<string, number>>;
   /**
    * Of matrix units whose sums move to registers every few steps: where these hold both, where they do not, and where they hold both of
    * f32 in halves, whose sums move less often.
    */
-  readonly flushed: {
-    readonly kept: number;
-    readonly spilled: number;
-    readonly halves: number;
-  };
-  /** Fused Winograd with small tiles, with 16 results a thread, and where the registers of all threads do not fit. */
-  readonly sliced: {
-    /** With sums that are stored in parts. */
-    readonly stored: number;
+  flushed: { kept: number; spilled: number; halves: number };
+  /** Fused Winograd. */
+  sliced: {
     /**
      * Of the rate of scattered stores, what results along one axis reach in nchw: in whole fours of a row, and in others; and of
      * `rates.stream` what the first have of threads with all slices, as have four images innermost alone.
      */
-    readonly rowStores: { readonly fours: number; readonly cut: number; readonly own: number };
-    readonly small: number;
-    readonly thin: number;
-    readonly spilled: number;
-    /**
-     * What policies reach of each other, with channels innermost, with images so in whole vectors, and else, by the tile
-     * "F(2x2,3x3)". Of others the first that fits is taken.
-     */
-    readonly policies: SlicedPolicies;
+    rowStores: { fours: number; cut: number; own: number };
+    /** Of 16 results a thread, and where the registers of all threads do not fit. */
+    thin: number;
+    spilled: number;
+    /** What policies reach of each other, by how data lies: of others the first that fits is taken. */
+    policies: SlicedPolicies;
     /** The same of policies for few channels, four deep: those of threads with all slices are as deep as the channels are. */
-    readonly few: SlicedPolicies;
+    few: SlicedPolicies;
   };
-  /** Of `stream`: windows (im2win) that are written, channels innermost and elsewhere. */
-  readonly windows: { readonly along: number; readonly across: number };
-  /** The same of matrices (im2col). */
-  readonly matrices: { readonly along: number; readonly across: number };
-  /**
-   * Time of WinRS' kernels over that with channels innermost where they lie elsewhere and no two tiles of a segment lie in a row:
-   * with α = 16, and with smaller ones.
-   */
-  readonly winrsAcross: { readonly large: number; readonly small: number };
+  /** Time of WinRS' kernels over that with channels innermost where no two tiles of a segment lie in a row: with α = 16, and smaller ones. */
+  winrsAcross: { large: number; small: number };
   /** The same in chwn, where images lie innermost, of tiles wherever they lie. */
-  readonly winrsImages: { readonly large: number; readonly small: number };
-  /** Of a WinRS kernel's rate, the same kernel by its name where threads load vectors; 1 where absent. */
-  readonly winrsWide: Readonly<Record<string, number>>;
-  /** Of a WinRS kernel's rate in f16, whose tiles are converted as they are multiplied. */
-  readonly winrsHalf: number;
-  /** Of a WinRS kernel's rate in f32, the same kernel on matrix units by its name; `winrsHalf` where absent. */
-  readonly winrsUnits: Readonly<Record<string, number>>;
-  /** How much longer than the mean the slowest workgroup of WinRS takes. */
-  readonly winrsUneven: number;
-  /** The speed of a WinRS kernel of threads whose sums are stored in parts, as a share of one's whose are not. */
-  readonly winrsParts: number;
-}
+  winrsImages: { large: number; small: number };
+  /** Of a WinRS kernel's rate in f32: in f16, whose tiles are converted as they are multiplied, and by name on matrix units. */
+  winrsHalf: number;
+  winrsUnits: Readonly<Record<string, number>>;
+  /** How much longer than the mean the slowest workgroup of WinRS takes, and the speed of its kernels whose sums are stored in parts. */
+  winrsUneven: number;
+  winrsParts: number;
+}>;
 
 /** What a device is and what it reaches: all that predicted times and cuts depend on, and nothing else does. */
 export interface DeviceModel {

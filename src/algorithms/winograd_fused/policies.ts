@@ -84,9 +84,6 @@ export function splitBlocks(
   };
 }
 
-/** Places of a small tile, of one slice. */
-const SMALL_TILE = 1024;
-
 /** Bytes that memory moves at once. */
 const SECTOR = 32;
 
@@ -144,11 +141,7 @@ export function loopTime(
   const rate = (axes > 1 ? two : wide ? oneWide : one) *
     policyShare(request, product.tile, policy) *
     (registers > device.registers ? shares.sliced.spilled : 1) *
-    (thin
-      ? shares.sliced.thin
-      : axes === 1 && places <= SMALL_TILE && !policy.allSlices
-      ? shares.sliced.small
-      : 1);
+    (thin ? shares.sliced.thin : 1);
   const blocks = productBlocks(request, product, policy);
   // Neighbouring threads store a vector of images each: half a sector where the batch is one vector.
   const narrow = imageVectors(request) && request.problem.batch * resultBytes(request) < SECTOR;
@@ -157,10 +150,9 @@ export function loopTime(
   /** Of so many workgroups with so many splits, which store coalesced vectors in all layouts. */
   const time = (workgroups: number, splits: number) => {
     const { longest, chain, chains } = chainSteps(request, { ...product, splits }, policy.depth);
-    const summed = chains === "whole" ? 1 : shares.sliced.stored;
     const multiply = productTime(
       multiprocessors * places * slices * (longest + FILL_STEPS) * policy.depth,
-      rate * summed,
+      rate,
     );
     const parts = chains === "stored" ? Math.ceil(longest / chain) : 1;
     const bytes = splits > 1 ? partialBytes(request) : resultBytes(request);

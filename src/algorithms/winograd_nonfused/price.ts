@@ -33,10 +33,14 @@ import {
 } from "./geometry.ts";
 import { chooseChunks, operandMarks, summedPatches } from "./workspace.ts";
 
+/**
+ * What backward-filter in halves takes longer for each product of a tile beyond so many: its two transforms are kernels as long, which push
+ * the others out of a multiprocessor's memory for instructions.
+ */
+const HALVES_TEXT = 0.0035;
+const SHORT = 36;
 /** Products a tile and pair of channels, α0·α1, from which on a transform is large. */
 const LARGE = 64;
-/** Up to which backward-filter's kernels of halves stay in a multiprocessor's memory for instructions, all of a plan's together. */
-const SHORT = 36;
 
 /**
  * Microseconds of non-fused Winograd: each chunk's transforms move the tensors and what is made of them, then its products run on the
@@ -54,10 +58,9 @@ function timeOf({ geometry, chunk }: ChunkedGeometry): number {
   const products = summed * summedProducts;
   const stored = splits * products;
   const filterFirst = geometry.operands.some(({ role }) => role === "filter");
-  const { large, gradient, halves, halvesText } = device.shares.transforms;
-  const innermost = layout === "nhwc";
-  const stream = device.rates.stream * (innermost || tile.products < LARGE ? 1 : large);
-  const reading = innermost || filterFirst ? 1 : gradient;
+  const { largeTransforms } = device.shares;
+  const stream = device.rates.stream *
+    (layout === "nhwc" || tile.products < LARGE ? 1 : largeTransforms);
   // However few tiles there are, each is transformed by one thread.
   const alphas = tile.transforms[0].alpha + tile.transforms[1].alpha;
   const alone = tile.products * alphas * device.times.transform;
@@ -70,11 +73,7 @@ function timeOf({ geometry, chunk }: ChunkedGeometry): number {
     if (role === "filter") {
       once += passTime(alone, moveTime(source + made, device.rates.filterStream), device);
     } else {
-      const byTile = marks !== undefined && marks[index]!.by === "tile";
-      const rate = byTile
-        ? halves * (tile.products < LARGE ? 1 : large) * device.rates.stream
-        : stream;
-      each += passTime(alone, moveTime(source / reading / chunks + made, rate), device);
+      each += passTime(alone, moveTime(source / chunks + made, stream), device);
     }
   });
   const moved = transformed * (operandElements[0]! + operandElements[1]!) + stored;
@@ -83,7 +82,7 @@ function timeOf({ geometry, chunk }: ChunkedGeometry): number {
     overlappedTime(productTime(cost, device.rates.packed), movement, tile.stored === "halves") +
     device.times.dispatch;
   if (marks !== undefined && !filterFirst) {
-    each *= 1 + halvesText * Math.max(0, tile.products - SHORT);
+    each *= 1 + HALVES_TEXT * Math.max(0, tile.products - SHORT);
   }
   const results = resultBytes(request) * resultElements(problem);
   const finish = passTime(

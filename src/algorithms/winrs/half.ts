@@ -6,7 +6,7 @@ import { type WinogradTransform, winogradTransform } from "../../winograd/transf
 import { allowedAmplification, HALF_ALLOWED } from "../algorithm.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { PlanRequest } from "../request.ts";
-import { loadVector, unitPolicyOf } from "./baseline.ts";
+import { unitPolicyOf } from "./baseline.ts";
 import { DIRECT, NEVER, type Omega, omegaName, threadSets, type Throughput } from "./omega.ts";
 
 /**
@@ -65,7 +65,7 @@ export function kernelRates(request: PlanRequest): Throughput {
     // Models from before a kernel have no rate of it.
     const rate = winrs[name] ?? NEVER;
     if (!isWeighed(request, omega) || half && typical(omega) > ceiling) return NEVER * rate;
-    if (!half) return (loadVector(request, omega) === 1 ? 1 : shares.winrsWide[name] ?? 1) * rate;
+    if (!half) return rate;
     const units = unitPolicyOf(request, omega) === undefined ? undefined : shares.winrsUnits[name];
     return (units ?? shares.winrsHalf) * rate;
   });

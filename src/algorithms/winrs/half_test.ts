@@ -57,11 +57,7 @@ Deno.test("kernelRates() leaves out kernels in f16 above the gate's ceiling wher
     return Object.fromEntries(OMEGAS.map((omega) => [omegaName(omega), rate(omega)]));
   };
   const { winrs } = H200.rates;
-  // Of f32 those whose threads load vectors are faster.
-  const { winrsWide } = H200.shares;
-  assert.deepEqual(Object.keys(winrsWide), ["a2n1r1", "a4n2r3", "a4n3r2"]);
-  const wide = Object.entries(winrsWide).map(([name, share]) => [name, share * winrs[name]!]);
-  assert.deepEqual(rates({ variant: {} }), { ...winrs, ...Object.fromEntries(wide) });
+  assert.deepEqual(rates({ variant: {} }), winrs);
   // Slices in two kernels are of channels innermost alone.
   const { "a4n3r2xa8n3r6": three, "a4n2r3xa8n4r5": four, ...others } = rates({
     variant: {},

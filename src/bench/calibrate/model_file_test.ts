@@ -53,8 +53,8 @@ Deno.test("a share of a policy may be 0, which is never taken, and no other of t
   const shares = (shares: object) => parseDeviceModel({ shares }, "x.json").shares;
   assert.equal(shares({ policies: { small: 0 } }).policies.small, 0);
   assert.throws(
-    () => shares({ sliced: { small: 0 } }),
-    /shares\.sliced\.small is 0, expected at least/,
+    () => shares({ sliced: { thin: 0 } }),
+    /shares\.sliced\.thin is 0, expected at least/,
   );
 });
 

@@ -146,7 +146,7 @@ const ROWS: readonly Row[] = [
     policy: "tiny",
     tile: F6,
   }],
-  ["shares.transforms.large", "winograd2d-nonfused", "fwd", "nchw", "mbic32ih56oc32kh3ph1", {
+  ["shares.largeTransforms", "winograd2d-nonfused", "fwd", "nchw", "mbic32ih56oc32kh3ph1", {
     policy: "tiny",
     tile: F6,
   }],
@@ -177,16 +177,11 @@ const ROWS: readonly Row[] = [
   }],
   ["rates.correlated.*", "implicit-gemm", "bwd-filter", "both", M256, { policy: "tall" }],
   ["shares.single", "implicit-gemm", "fwd", "nchw", "mbic16ih55oc128kh1", { policy: "wide" }],
-  ["shares.interleaved", "implicit-gemm", "bwd-data", "nchw", "mbic128ih56oc64kh1sh2", {
-    policy: "wide",
-  }],
   ["rates.dot4", "implicit-gemm", "fwd", "nhwc", M128, { dtype: "i8", policy: "wide" }],
   ["rates.depthwise.*", "depthwise", "fwd", "both", DEEP],
   ["rates.depthwise.* shares.depthwiseTaps", "depthwise", "fwd", "both", long(DEEP)],
   ["rates.depthwiseGradient.*", "depthwise", "bwd-filter", "both", DEEP],
-  // With channels innermost what few results sum takes loads.
-  ["shares.fewSources", "depthwise", "fwd", "nhwc", "mbic64ih112oc4kh3ph1"],
-  ["rates.few", "depthwise", "fwd", "nchw", "mbic64ih112oc4kh3ph1"],
+  ["rates.few", "depthwise", "fwd", "both", "mbic64ih112oc4kh3ph1"],
   ["rates.few", "depthwise", "fwd", "both", "mbic1ih56oc32kh7ph3"],
   ["rates.fewGradient", "depthwise", "bwd-filter", "both", "mbic3ih112oc32kh3ph1"],
   ["rates.direct", "direct", "fwd", "nchw", "mbic32ih28oc32kh3ph1"],
@@ -204,7 +199,7 @@ const ROWS: readonly Row[] = [
 ];
 
 /** What a CPU does not weigh, as it takes seconds to compile, or has an H200's shares of. */
-const GPU_ALONE = /^(shares\.(policies\.(?!tiny)|transforms|dealtUnevenly)|times\.transform)/;
+const GPU_ALONE = /^(shares\.(policies\.(?!tiny)|largeTransforms|dealtUnevenly)|times\.transform)/;
 const GPU_ALGORITHMS: readonly AlgorithmName[] = ["winograd1d", "winrs"];
 
 /**
