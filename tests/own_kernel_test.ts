@@ -78,6 +78,36 @@ fn halve(@builtin(global_invocation_id) id: vec3u) {
   assert.match(stdout, /^verdict +pass$/m);
 });
 
+Deno.test("a kernel of bf16 finds two values in each word", async () => {
+  const brain = WGSL.replaceAll("read> x: array<f32>", "read> x: array<u32>")
+    .replace("read> w: array<f32>", "read> w: array<u32>")
+    .replace("y: array<f32>", "y: array<atomic<u32>>")
+    .replace("x[pixel] * w[((k", "value(x[pixel / 2u], pixel) * weight(((k")
+    .replace("* KW + s]", "* KW + s)")
+    .replace("] = sum;", " + 0u;\n  store(at, sum);")
+    .replace("y[(n * OC", "let at = (n * OC") + `
+fn value(word: u32, i: u32) -> f32 {
+  return bitcast<f32>((word << (16u - i % 2u * 16u)) & 0xffff0000u);
+}
+fn weight(i: u32) -> f32 { return value(w[i / 2u], i); }
+fn store(i: u32, sum: f32) {
+  let bits = bitcast<u32>(sum);
+  let rounded = (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
+  atomicAnd(&y[i / 2u], 0xffff0000u >> (i % 2u * 16u));
+  atomicOr(&y[i / 2u], rounded << (i % 2u * 16u));
+}`;
+  const kernel = { ...NAIVE, dtype: "bf16" };
+  const args = ["conv", "--problem", PROBLEM, "--runs", "1", "--dtype", "bf16"];
+  const { code, stdout, stderr } = await withKernel(kernel, brain, args);
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^verdict +pass$/m);
+  const fuzzed = await withKernel(kernel, brain, [
+    "verify",
+    ...["--ranges", "groups=1 axes=2 size=1:12 channels=1:9", "--random", "4"],
+  ]);
+  assert.match(fuzzed.stdout, /^4 cases of naive: 4 passed$/m, fuzzed.stderr);
+});
+
 Deno.test("a wrong kernel fails the check", async () => {
   const { code, stdout } = await withKernel(
     NAIVE,

@@ -18,7 +18,7 @@ export const CONV_NAMES = [
 /** The same of a product. */
 const GEMM_NAMES = ["m", "n", "k", "batch"];
 
-const DTYPES = ["f32", "f16"] as const;
+const DTYPES = ["f32", "f16", "bf16"] as const;
 const ROLES = ["input", "filter", "output", ...CHANNEL_OPERANDS, "a", "b", "c", "residual"];
 
 const EXPRESSION = v.union([v.string(), v.number()]);
