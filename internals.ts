@@ -51,7 +51,8 @@ export {
   type Refusal,
   type RefusalKind,
 } from "./src/algorithms/refusal.ts";
-export { H200, softwareDevice } from "./src/algorithms/device/h200.ts";
+export { H200 } from "./src/algorithms/device/h200.ts";
+export { softwareDevice } from "./src/algorithms/device/software.ts";
 export { modelOf } from "./src/algorithms/device/known.ts";
 export type {
   DeviceModel,

@@ -1,6 +1,7 @@
 /** What `auto` takes. */
 import assert from "#assert";
-import { H200, softwareDevice } from "../src/algorithms/device/h200.ts";
+import { H200 } from "../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../src/algorithms/device/software.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import { planConv, supportedAlgorithms, tryPlanConv } from "../src/algorithms/planner.ts";
 import { expectPlanned, isRefusal } from "../src/algorithms/refusal.ts";

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { softwareDevice } from "../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../src/algorithms/device/software.ts";
 import { tryPlanGemm } from "../src/algorithms/gemm/plan.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import { tryPlanConv } from "../src/algorithms/planner.ts";

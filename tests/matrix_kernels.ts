@@ -1,7 +1,7 @@
 /** What matrix units multiply, for tests of what its kernels are: of every shape that NVIDIA's GPUs have. */
 import assert from "#assert";
 import { request } from "./plan_request.ts";
-import { softwareDevice } from "../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../src/algorithms/device/software.ts";
 import type { GemmRequest } from "../src/algorithms/gemm/operands.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
 import { implicitProduct } from "../src/algorithms/implicit_gemm/product.ts";

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { planBiasGradient } from "../src/algorithms/bias_gradient/plan.ts";
-import { softwareDevice } from "../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../src/algorithms/device/software.ts";
 import type { GemmRequest } from "../src/algorithms/gemm/operands.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../src/algorithms/plan.ts";

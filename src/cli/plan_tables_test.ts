@@ -1,6 +1,6 @@
 import { algorithmNames } from "../algorithms/registry.ts";
 import assert from "#assert";
-import { softwareDevice } from "../algorithms/device/h200.ts";
+import { softwareDevice } from "../algorithms/device/software.ts";
 import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
 import { planConv } from "../algorithms/planner.ts";
 import type { PlanRequest } from "../algorithms/request.ts";

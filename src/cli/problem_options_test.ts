@@ -1,5 +1,6 @@
 import assert from "#assert";
-import { H200, softwareDevice } from "../algorithms/device/h200.ts";
+import { H200 } from "../algorithms/device/h200.ts";
+import { softwareDevice } from "../algorithms/device/software.ts";
 import { modelOf } from "../algorithms/device/known.ts";
 import { scaledModel } from "../../tests/support/scaled_model.ts";
 import { readDeviceModel } from "../bench/calibrate/model_file.ts";

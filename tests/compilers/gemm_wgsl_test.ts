@@ -2,7 +2,7 @@
 import assert from "#assert";
 import { openValidator } from "../support/validate.ts";
 import { coverPairs } from "./kernels/cover.ts";
-import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../../src/algorithms/device/software.ts";
 import type { GemmRequest } from "../../src/algorithms/gemm/operands.ts";
 import { planGemm } from "../../src/algorithms/gemm/plan.ts";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";

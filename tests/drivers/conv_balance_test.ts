@@ -2,7 +2,7 @@
 import assert from "#assert";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { backend } from "./driver.ts";
-import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../../src/algorithms/device/software.ts";
 import type { AlgorithmName } from "../../src/algorithms/plan.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";

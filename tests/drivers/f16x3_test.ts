@@ -5,7 +5,7 @@
  */
 import assert from "#assert";
 import fc from "fast-check";
-import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../../src/algorithms/device/software.ts";
 import { planGemm } from "../../src/algorithms/gemm/plan.ts";
 import { driftFactor } from "../../src/problem/split_rounding.ts";
 import type { GpuDevice } from "../../src/gpu/device.ts";

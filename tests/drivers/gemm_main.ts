@@ -4,7 +4,7 @@
  * Every transpose, arithmetic and policy with every SHAREth epilogue (3; 1 for all of them), then variants
  * of the main loop, packed operands and odd sizes with baked sizes. Ends with `N passed, N failed`.
  */
-import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../../src/algorithms/device/software.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/variant.ts";
 import { TRANSPOSES } from "../../src/problem/gemm_problem.ts";

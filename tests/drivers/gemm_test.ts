@@ -1,6 +1,6 @@
 /** Products on the driver at hand, by the gate: the matrix of `gemm_matrix.ts`, and what it leaves out. */
 import assert from "#assert";
-import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../../src/algorithms/device/software.ts";
 import { modelOf } from "../../src/algorithms/device/known.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/variant.ts";

@@ -1,7 +1,7 @@
 /** Convolutions by rows of taps on matrix units, by the gate, on the devices of `matrix_units_test.ts`. */
 import assert from "#assert";
 import fc from "fast-check";
-import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../../src/algorithms/device/software.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import type { GpuDevice } from "../../src/gpu/device.ts";

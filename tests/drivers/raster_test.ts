@@ -1,6 +1,6 @@
 /** Workgroups in bands of rows of tiles, on the driver at hand: results do not depend on it. */
 import assert from "#assert";
-import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../../src/algorithms/device/software.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";

@@ -1,6 +1,6 @@
 /** Loops that end within the products of a step, on the driver at hand: the same bits as of those that end with a step. */
 import assert from "#assert";
-import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../../src/algorithms/device/software.ts";
 import { planGemm } from "../../src/algorithms/gemm/plan.ts";
 import { DEFAULT_LIMITS, type Plan } from "../../src/algorithms/plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";

@@ -1,6 +1,6 @@
 /** Backward-data by classes of strides on the driver at hand, against the reference. */
 import assert from "#assert";
-import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../../src/algorithms/device/software.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";

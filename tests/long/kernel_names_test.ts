@@ -1,7 +1,8 @@
 /** With sizes in a uniform, kernels of one name are one pipeline: a name says all that a text knows. */
 import assert from "#assert";
 import fc from "fast-check";
-import { H200, softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { H200 } from "../../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../../src/algorithms/device/software.ts";
 import { tryPlanGemm } from "../../src/algorithms/gemm/plan.ts";
 import { algorithmNames } from "../../src/algorithms/registry.ts";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";

@@ -1,4 +1,4 @@
-import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../../src/algorithms/device/software.ts";
 import { planGemm } from "../../src/algorithms/gemm/plan.ts";
 import { longestLoops, MOST_ITERATIONS } from "../../src/algorithms/passes.ts";
 import { DEFAULT_LIMITS, type Pass, type Plan } from "../../src/algorithms/plan.ts";

@@ -1,4 +1,4 @@
-import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../../src/algorithms/device/software.ts";
 import type { DeviceModel } from "../../src/algorithms/device/model.ts";
 
 const device = softwareDevice(2);

@@ -4,7 +4,8 @@ import { type ConvProblem, convProblem, OPERATIONS } from "../../problem/conv_pr
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
-import { H200, softwareDevice } from "../device/h200.ts";
+import { H200 } from "../device/h200.ts";
+import { softwareDevice } from "../device/software.ts";
 import { DEFAULT_LIMITS, type DeviceLimits } from "../plan.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { expectPlanned, refusal } from "../refusal.ts";

@@ -1,4 +1,5 @@
-import { H200, softwareDevice } from "./h200.ts";
+import { H200 } from "./h200.ts";
+import { softwareDevice } from "./software.ts";
 import type { DeviceModel } from "./model.ts";
 import { scaledModel } from "./scale.ts";
 

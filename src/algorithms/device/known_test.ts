@@ -4,7 +4,8 @@ import { planConv } from "../planner.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor } from "../../tensor/layout.ts";
-import { H200, softwareDevice } from "./h200.ts";
+import { H200 } from "./h200.ts";
+import { softwareDevice } from "./software.ts";
 import { gpuModel, KNOWN_GPUS, modelOf, publishedModel } from "./known.ts";
 
 Deno.test("gpuModel() knows a GPU by what wgpu, Dawn and Mesa call it", () => {

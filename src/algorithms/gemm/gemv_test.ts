@@ -10,7 +10,8 @@ import {
   gemmProblem,
   TRANSPOSES,
 } from "../../problem/gemm_problem.ts";
-import { H200, softwareDevice } from "../device/h200.ts";
+import { H200 } from "../device/h200.ts";
+import { softwareDevice } from "../device/software.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { longestLoops, MOST_ITERATIONS } from "../passes.ts";
 import { expectPlanned, isRefusal } from "../refusal.ts";

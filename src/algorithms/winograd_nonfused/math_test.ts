@@ -3,7 +3,8 @@ import { H200_LIMITS, H200_UNITS as matrixUnits } from "../../../bench/h200_limi
 import { h200, request } from "../../../tests/plan_request.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
-import { H200, softwareDevice } from "../device/h200.ts";
+import { H200 } from "../device/h200.ts";
+import { softwareDevice } from "../device/software.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { expectPlanned, isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";

@@ -1,4 +1,4 @@
-import { softwareDevice } from "../../algorithms/device/h200.ts";
+import { softwareDevice } from "../../algorithms/device/software.ts";
 import { gpuModel } from "../../algorithms/device/known.ts";
 import type { DeviceModel } from "../../algorithms/device/model.ts";
 import { scaledModel } from "../../algorithms/device/scale.ts";

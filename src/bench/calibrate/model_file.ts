@@ -1,5 +1,6 @@
 import * as v from "valibot";
-import { H200, softwareDevice } from "../../algorithms/device/h200.ts";
+import { H200 } from "../../algorithms/device/h200.ts";
+import { softwareDevice } from "../../algorithms/device/software.ts";
 import { type DeviceModel, weighsPolicy } from "../../algorithms/device/model.ts";
 import { InputSyntaxError, InputTypeError } from "../../errors.ts";
 import { parseJson, schemaFault } from "../../json.ts";

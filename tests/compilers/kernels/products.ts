@@ -1,5 +1,6 @@
 import assert from "#assert";
-import { H200, softwareDevice } from "../../../src/algorithms/device/h200.ts";
+import { H200 } from "../../../src/algorithms/device/h200.ts";
+import { softwareDevice } from "../../../src/algorithms/device/software.ts";
 import { planGemm } from "../../../src/algorithms/gemm/plan.ts";
 import { convRequest } from "../../checked_plan.ts";
 import { planConv } from "../../../src/algorithms/planner.ts";
