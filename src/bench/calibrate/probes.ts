@@ -10,12 +10,11 @@ import type { AlgorithmName, DeviceLimits, Plan } from "../../algorithms/plan.ts
 import { tryPlanConv } from "../../algorithms/planner.ts";
 import { isRefusal } from "../../algorithms/refusal.ts";
 import type { PlanRequest } from "../../algorithms/request.ts";
-import { omegaName, OMEGAS } from "../../algorithms/winrs/omega.ts";
 import { configured } from "../../algorithms/winrs/plan.ts";
 import type { Kernel } from "../../kernels/kernel.ts";
 import { matrixPolicies } from "../../kernels/matrix_policies.ts";
 import type { MatrixUnits } from "../../kernels/matrix_units.ts";
-import { findPolicy } from "../../kernels/policy.ts";
+import { TILE_POLICIES } from "../../kernels/policy.ts";
 import { busyKernel, COPY_THREADS, copyKernel } from "../../kernels/measuring.ts";
 import type { ConvDType, Operation } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
@@ -72,11 +71,33 @@ function simplePlan(kernel: Kernel, bytes: number, grid: Plan["passes"][number][
   };
 }
 
-/** What is timed for the sake of some figures. */
+/** What all rates scale by: dispatches, memory, products. */
+export const SIZE = ["waiting", "moving", "computing"] as const;
+
+/** Figures that have one factor beside it, by their paths. */
+export const FAMILIES = {
+  packed: /^rates\.packed$/,
+  correlated: /^rates\.correlated/,
+  sliced: /^rates\.sliced\./,
+  stores: /^rates\.slicedStore/,
+  filters: /^rates\.filterStream$/,
+  winrs: /^rates\.winrs(?!Buckets)/,
+  depthwise: /^rates\.depthwise\./,
+  depthwiseGradient: /^rates\.depthwiseGradient/,
+  few: /^rates\.few$/,
+  fewGradient: /^rates\.fewGradient$/,
+  direct: /^rates\.direct$/,
+  words: /^rates\.dot4$/,
+  units: /^shares\.policies\.matrix-/,
+};
+
+/** A family of figures, or what all scale by. */
+export type Family = keyof typeof FAMILIES | (typeof SIZE)[number];
+
+/** What is timed for the sake of a family of figures. */
 export interface Probe {
   readonly name: string;
-  /** Figures that it is there for, by the beginnings of their paths. */
-  readonly figures: readonly string[];
+  readonly family: Family;
   readonly dtype: ConvDType;
   /** What runs; undefined where the device cannot. */
   readonly plan: Plan | undefined;
@@ -115,159 +136,90 @@ function sizesFor({ multiprocessors, software }: DeviceModel, sizes: string): st
 const CHAINED = 4;
 
 type Row = readonly [
-  figures: string,
+  family: Family,
   algorithm: AlgorithmName,
   op: Operation,
-  /** Of both `*` in the figures is `along` with channels innermost, and `across`. */
   layout: Layout | "both",
   sizes: string,
   pins?: Pins,
 ];
 
-const [SIDE, M128, M192, M256, THIN, DEEP] = [
-  "mbic16ih56oc64kh3ph1",
-  "mbic128ih28oc128kh3ph1",
-  "mbic128ih28oc192kh3ph1",
-  "mbic256ih28oc256kh3ph1",
-  "mbic64ih56oc16kh3ph1",
-  "g128mbic128ih56oc128kh3ph1",
-];
-const [F2, F4, F6] = ["F(2x2,3x3)", "F(4x4,3x3)", "F(6x6,3x3)"];
+const [M128, M256] = ["mbic128ih28oc128kh3ph1", "mbic256ih28oc256kh3ph1"];
+const [F2, F4] = ["F(2x2,3x3)", "F(4x4,3x3)"];
 
-/**
- * Small problems of the program's own with all that a planner would choose pinned. Of few channels transforms take most of the time: in
- * a few threads, and of many tiles. `tiny` is taken where there are few results; with many, of few columns, moving them hides what it
- * does. Threads of `broad` share out rows of a filter that they load by fours, not those of single elements.
- */
+/** Small problems of the program's own with all that a planner would choose pinned. */
 const ROWS: readonly Row[] = [
-  ["rates.gathered", "implicit-gemm", "fwd", "both", M128, { policy: "tall" }],
-  ["rates.packed", "winograd2d-nonfused", "fwd", "both", M256, { policy: "tall", tile: F4 }],
-  ["times.transform", "winograd2d-nonfused", "fwd", "nhwc", "mb1ic64ih12oc64kh3ph1", {
-    policy: "tiny",
-    tile: F6,
-  }],
-  ["shares.largeTransforms", "winograd2d-nonfused", "fwd", "nchw", "mbic32ih56oc32kh3ph1", {
-    policy: "tiny",
-    tile: F6,
-  }],
-  ["rates.filterStream", "winograd2d-nonfused", "fwd", "nchw", "mb1ic512ih8oc512kh3ph1", {
+  ["computing", "implicit-gemm", "fwd", "both", M128, { policy: "tall" }],
+  ["computing", "implicit-gemm", "fwd", "nchw", M128, { policy: "small" }],
+  ["computing", "implicit-gemm", "fwd", "nchw", M128, { policy: "huge" }],
+  ["packed", "winograd2d-nonfused", "fwd", "both", M256, { policy: "tall", tile: F4 }],
+  ["correlated", "implicit-gemm", "bwd-filter", "both", M256, { policy: "tall" }],
+  ["filters", "winograd2d-nonfused", "fwd", "nchw", "mb1ic512ih8oc512kh3ph1", {
     policy: "small",
     tile: F2,
   }],
-  ["shares.policies.tiny", "implicit-gemm", "fwd", "nchw", "mb1ic192ih20oc192kh3ph1", {
-    policy: "tiny",
-  }],
-  ...["small", "wide", "large", "huge"].map((policy): Row => [
-    `shares.policies.${policy}`,
-    "implicit-gemm",
-    "fwd",
-    "nchw",
-    M128,
-    { policy },
-  ]),
-  ["shares.policies.broad", "implicit-gemm", "fwd", "nhwc", M192, { policy: "broad" }],
-  ["shares.dealtUnevenly", "implicit-gemm", "fwd", "nchw", M192, { policy: "broad" }],
-  ["shares.policies.flat", "implicit-gemm", "fwd", "nchw", THIN, { policy: "flat" }],
-  ["shares.policies.narrow", "winograd2d-nonfused", "fwd", "nhwc", THIN, {
-    policy: "narrow",
-    tile: F4,
-  }],
-  ["shares.policies.short", "implicit-gemm", "fwd", "nchw", "mbic128ih56oc32kh3ph1", {
-    policy: "short",
-  }],
-  ["rates.correlated.*", "implicit-gemm", "bwd-filter", "both", M256, { policy: "tall" }],
-  ["shares.single", "implicit-gemm", "fwd", "nchw", "mbic16ih55oc128kh1", { policy: "wide" }],
-  ["rates.dot4", "implicit-gemm", "fwd", "nhwc", M128, { dtype: "i8", policy: "wide" }],
-  ["rates.depthwise.*", "depthwise", "fwd", "both", DEEP],
-  ["rates.depthwise.* shares.depthwiseTaps", "depthwise", "fwd", "both", long(DEEP)],
-  ["rates.depthwiseGradient.*", "depthwise", "bwd-filter", "both", DEEP],
-  ["rates.few", "depthwise", "fwd", "both", "mbic64ih112oc4kh3ph1"],
-  ["rates.few", "depthwise", "fwd", "both", "mbic1ih56oc32kh7ph3"],
-  ["rates.fewGradient", "depthwise", "bwd-filter", "both", "mbic3ih112oc32kh3ph1"],
-  ["rates.direct", "direct", "fwd", "nchw", "mbic32ih28oc32kh3ph1"],
-  ...OMEGAS.map((omega): Row => {
-    const [pair, { n }] = [omegaName(omega), omega];
-    const sizes = `mbic64ih56oc64kh${n}ph${n >> 1}`;
-    return [`rates.winrs.${pair}`, "winrs", "bwd-filter", "nhwc", sizes, { pair }];
-  }),
-  ["shares.winrsAcross.small", "winrs", "bwd-filter", "nchw", "mbic64ih56oc64kh3ph1", {
-    pair: "a8n3r6",
-  }],
-  ["shares.winrsAcross.large", "winrs", "bwd-filter", "nchw", "mbic128ih28oc128kh5ph2", {
-    pair: "a16n5r12",
-  }],
+  ...([["winograd2d", F2, "32x32x8_8x8"], ["winograd1d", "F(4,3)", "64x32x8_8x8"]] as const)
+    .flatMap(([algorithm, tile, policy]): Row[] => [
+      ["sliced", algorithm, "fwd", "both", M128, { tile, policy, flush: 0 }],
+      ["stores", algorithm, "fwd", "both", "mbic16ih56oc64kh3ph1", { tile, policy, flush: 0 }],
+    ]),
+  ["winrs", "winrs", "bwd-filter", "nhwc", "mbic64ih56oc64kh3ph1", { pair: "a8n3r6" }],
+  ["winrs", "winrs", "bwd-filter", "nhwc", "mbic64ih56oc64kh3ph1", { pair: "a4n3r2" }],
+  ["winrs", "winrs", "bwd-filter", "nhwc", "mbic64ih56oc64kh8ph4", { pair: "a16n8r9" }],
+  ["depthwise", "depthwise", "fwd", "both", "g128mbic128ih56oc128kh3ph1"],
+  ["depthwise", "depthwise", "fwd", "both", "g128mbic128ih56oc128kh7ph3"],
+  ["depthwiseGradient", "depthwise", "bwd-filter", "both", "g128mbic128ih56oc128kh3ph1"],
+  ["few", "depthwise", "fwd", "nchw", "mbic64ih112oc4kh3ph1"],
+  ["few", "depthwise", "fwd", "both", "mbic1ih56oc32kh7ph3"],
+  ["fewGradient", "depthwise", "bwd-filter", "both", "mbic3ih112oc32kh3ph1"],
+  ["direct", "direct", "fwd", "nchw", "mbic32ih28oc32kh3ph1"],
+  ["words", "implicit-gemm", "fwd", "nhwc", M128, { dtype: "i8", policy: "wide" }],
 ];
 
-/** What a CPU does not weigh, as it takes seconds to compile, or has an H200's shares of. */
-const GPU_ALONE = /^(shares\.(policies\.(?!tiny)|largeTransforms|dealtUnevenly)|times\.transform)/;
-const GPU_ALGORITHMS: readonly AlgorithmName[] = ["winograd1d", "winrs"];
+/** What `auto` leaves aside on a CPU, which takes seconds to compile it. */
+const UNWEIGHED: readonly AlgorithmName[] = ["winograd1d", "winrs"];
 
-/**
- * What a device is measured by: dispatches, memory, products, the main loop's policies, what runs one thread a result, WinRS'
- * kernels, fused Winograd's policies and what their results take to store, then every tile of matrix units for f16.
- */
-export function calibrationProbes(device: ProbedDevice): Probe[] {
+/** What a device is measured by, or only some families of it. */
+export function calibrationProbes(
+  device: ProbedDevice,
+  families: readonly Family[] = [...SIZE, ...Object.keys(FAMILIES) as Family[]],
+): Probe[] {
   const { limits, matrixUnits, model } = device;
   const bytes = copiedBytes(model, limits);
   const unit = matrixUnits?.units.find(({ component }) => component === "f16");
   const units = unit === undefined || matrixUnits === undefined
     ? []
-    : matrixPolicies(unit, matrixUnits.lanes).map(({ name: policy }): Row => [
-      `shares.policies.${policy}`,
-      "implicit-gemm",
-      "fwd",
-      "nhwc",
-      M256,
-      { dtype: "f16", policy },
-    ]);
+    : matrixPolicies(unit, matrixUnits.lanes).map(({ name: policy }): Row => {
+      return ["units", "implicit-gemm", "fwd", "nhwc", M256, { dtype: "f16", policy }];
+    });
+  const rows = [...ROWS, ...units].filter(([family, algorithm]) =>
+    families.includes(family) && !(model.software && UNWEIGHED.includes(algorithm))
+  );
   return [
-    chained(probeOf(device, ["times.dispatch", "direct", "fwd", "nchw", "mb1ic1oc1ih4kh1"])),
+    chained(probeOf(device, ["waiting", "direct", "fwd", "nchw", "mb1ic1oc1ih4kh1"])),
     {
       name: `copy ${bytes}`,
-      figures: ["rates.stream"],
+      family: "moving",
       dtype: "f32",
       plan: copyPlan(bytes),
       predict: (one) => copyMs(bytes, one),
     },
-    ...[...ROWS, ...sliceRows(model), ...units]
-      .filter(([figures, algorithm]) =>
-        !model.software || !GPU_ALONE.test(figures) && !GPU_ALGORITHMS.includes(algorithm)
-      )
-      .flatMap((row) => probesOf(device, row)),
+    ...rows.flatMap((row): Probe[] => {
+      const [family, algorithm, op, layout, sizes, pins = {}] = row;
+      return layout !== "both"
+        ? [probeOf(device, row)]
+        : (["nhwc", "nchw"] as const).map((one) =>
+          probeOf(device, [family, algorithm, op, one, sizes, pins])
+        );
+    }),
   ];
-}
-
-/** Every policy of fused Winograd that is known, and what its results take to store. */
-function sliceRows({ shares }: DeviceModel): Row[] {
-  return ([["lines", "nhwc"], ["scattered", "nchw"]] as const).flatMap(([way, layout]) =>
-    Object.entries(shares.sliced.policies[way]).flatMap(([tile, policies]) => {
-      const names = Object.keys(policies);
-      const row = (figures: string, sizes: string, policy: string): Row => {
-        const algorithm = tile === F2 ? "winograd2d" : "winograd1d";
-        return [figures, algorithm, "fwd", layout, sizes, { tile, policy, flush: 0 }];
-      };
-      return [
-        ...names.map((policy) =>
-          row(`rates.sliced shares.sliced.policies.${way}.${tile}.${policy}`, M128, policy)
-        ),
-        row(`rates.slicedStore.${way}`, SIDE, names.at(-1)!),
-      ];
-    })
-  );
-}
-
-function probesOf(device: ProbedDevice, row: Row): Probe[] {
-  const [figures, algorithm, op, layout, sizes, pins = {}] = row;
-  if (layout !== "both") return [probeOf(device, row)];
-  return ([["along", "nhwc"], ["across", "nchw"]] as const).map(([side, layout]) =>
-    probeOf(device, [figures.replace("*", side), algorithm, op, layout, sizes, pins])
-  );
 }
 
 function probeOf(
   { limits, matrixUnits, model }: ProbedDevice,
-  [figures, algorithm, op, layout, sizes, { dtype = "f32", ...pins } = {}]: Row,
+  [family, algorithm, op, layout, sizes, { dtype = "f32", ...pins } = {}]: Row,
 ): Probe {
+  const { policy } = pins;
   const pinned: PlanRequest = {
     problem: parseDescriptor(sizesFor(model, sizes), op),
     dtype,
@@ -278,16 +230,14 @@ function probeOf(
     limits,
     ...(dtype === "f32" || matrixUnits === undefined ? {} : { matrixUnits }),
     ...pins,
-    ...(figures.startsWith("shares.policies.") || pins.policy === undefined || isSliced(algorithm)
-      ? {}
-      : { policy: takenPolicy(model, pins.policy) }),
+    ...(policy === undefined ? {} : { policy: takenPolicy(model, policy) }),
   };
   const splits = splitsOf({ ...pinned, device: model });
   const request = splits === undefined ? pinned : { ...pinned, splits };
   const plan = tryPlanConv({ ...request, device: model });
   return {
     name: [algorithm, op, layout, sizes, dtype, ...Object.values(pins)].join(" "),
-    figures: figures.split(" "),
+    family,
     dtype,
     plan: isRefusal(plan) ? undefined : plan,
     predict: (one) => {
@@ -297,27 +247,22 @@ function probeOf(
   };
 }
 
-function isSliced(algorithm: AlgorithmName): boolean {
-  return algorithm === "winograd1d" || algorithm === "winograd2d";
-}
-
-/** The policy itself where nothing spills; what a CPU weighs beside `tiny`. */
-function takenPolicy(model: DeviceModel, policy: string): string {
-  if (policy === "tiny") return policy;
-  return model.software ? "block" : holdsResults(model, findPolicy(policy)!) ? policy : "tiny";
+/** A policy of the mainloop's threads as a CPU weighs it, or where nothing spills; others as they are. */
+function takenPolicy(model: DeviceModel, name: string): string {
+  const policy = TILE_POLICIES.find((one) => one.name === name);
+  if (policy === undefined) return name;
+  return model.software ? "block" : holdsResults(model, policy) ? name : "tiny";
 }
 
 /** As many splits as fill a device, or a kernel of WinRS would have segments; one of other products. */
 function splitsOf(request: PlanRequest): number | undefined {
   const { algorithm, problem: { op }, device } = request;
-  if (["depthwise", "direct"].includes(algorithm) || isSliced(algorithm as AlgorithmName)) {
-    return undefined;
+  if (algorithm === "winrs") {
+    const configuration = configured(request);
+    return isRefusal(configuration) ? undefined : configuration.segmentation.count;
   }
-  if (algorithm !== "winrs") {
-    return op === "bwd-filter" ? Math.max(1, Math.round(device!.multiprocessors / 12)) : 1;
-  }
-  const configuration = configured(request);
-  return isRefusal(configuration) ? undefined : configuration.segmentation.count;
+  if (!["implicit-gemm", "winograd2d-nonfused"].includes(algorithm)) return undefined;
+  return op === "bwd-filter" ? Math.max(1, Math.round(device!.multiprocessors / 12)) : 1;
 }
 
 /** Several times the same, each of which waits for the one before, as passes of real plans do. */
@@ -329,9 +274,4 @@ function chained(probe: Probe): Probe {
     plan: { ...plan, passes: new Array(CHAINED).fill(plan.passes).flat() },
     predict: (one) => CHAINED * probe.predict(one)!,
   };
-}
-
-/** The same with filters of 7 x 7. */
-function long(sizes: string): string {
-  return sizes.replace("kh3ph1", "kh7ph3");
 }
