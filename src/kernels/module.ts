@@ -161,7 +161,7 @@ export function moduleBuilder(
       };
       const put = (part: string, index: string) =>
         shared
-          ? `let at = (${index}) / 2u; let low = (${index}) % 2u * 16u; ` +
+          ? `let at = (${index}) / 2u; let low = ((${index}) << 4u) & 16u; ` +
             `atomicAnd(&${part}[at], 0xffff0000u >> low); ` +
             `atomicOr(&${part}[at], to_bf16(value) << low);`
           : `${part}[${index}] = value;`;
@@ -268,7 +268,7 @@ export function moduleBuilder(
 /** WGSL of bf16, of which words have two: the upper halves of f32's bits, to the nearest, of two the even one. */
 const BF16_TEXT = `\
 fn from_bf16(word: u32, i: u32) -> f32 {
-  return bitcast<f32>((word << (16u - i % 2u * 16u)) & 0xffff0000u);
+  return bitcast<f32>((word << (~(i << 4u) & 16u)) & 0xffff0000u);
 }
 fn from_bf16x4(words: vec2u) -> vec4f {
   return bitcast<vec4f>(vec4u(words.x << 16u, words.x & 0xffff0000u, words.y << 16u, words.y & 0xffff0000u));
