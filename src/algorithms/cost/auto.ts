@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import { variantTrait, variesLoop } from "../../kernels/variant.ts";
 import type { ConvOutDType } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
@@ -85,13 +86,10 @@ function candidatesOf(request: PlanRequest, allowed: number): Candidate[] {
     const reason = offered.length === 0 ? undefined : unsupported(algorithm, request);
     return reason === undefined ? offered : offered.map((one) => ({ ...one, reason }));
   });
-  return weighed.map((candidate) =>
-    candidate.reason === undefined && candidate.amplification > allowed
-      ? {
-        ...candidate,
-        reason: `it ${inaccuracy(request, candidate.amplification, allowed)}`,
-      }
-      : candidate
+  return weighed.map((one) =>
+    one.reason === undefined && one.amplification > allowed
+      ? { ...one, reason: `it ${inaccuracy(request, one.amplification, allowed)}` }
+      : one
   );
 }
 
@@ -137,13 +135,7 @@ export function requestFor(
   request: PlanRequest,
   { algorithm, tile, pair, variant }: Candidate,
 ): PlanRequest {
-  return {
-    ...request,
-    algorithm,
-    ...(tile === undefined ? {} : { tile }),
-    ...(pair === undefined ? {} : { pair }),
-    ...(variant === undefined ? {} : { variant }),
-  };
+  return { ...request, algorithm, ...defined({ tile, pair, variant }) };
 }
 
 /**
@@ -156,13 +148,12 @@ export function rankRivals(
   request: PlanRequest,
   geometries: Map<Rival, unknown> = new Map(),
 ): Rival[] {
-  const rivals: Rival[] = [];
   let fastest = Infinity;
-  for (const candidate of candidatesOf(request, allowedAmplification(request))) {
+  const rivals = candidatesOf(request, allowedAmplification(request)).map((candidate) => {
     const rival = priced(request, candidate, fastest, geometries);
     fastest = Math.min(fastest, rival.predictedMs ?? Infinity);
-    rivals.push(rival);
-  }
+    return rival;
+  });
   const order = ({ predictedMs = Infinity }: Rival) => predictedMs;
   rivals.sort((a, b) => order(a) === order(b) ? 0 : order(a) - order(b));
   const quickest = rivals[0]?.amplification ?? 1;
@@ -188,17 +179,15 @@ function priced(
   if (candidate.reason !== undefined) return candidate;
   const named = requestFor(request, candidate);
   const least = (algorithmOf(candidate.algorithm)?.atLeast?.(named, candidate) ?? 0) / 1e3;
-  if (least > fastest) return { ...candidate, reason: `it takes ${figure(least)} ms at least` };
+  if (least > fastest) {
+    return { ...candidate, reason: `it takes ${least.toPrecision(3)} ms at least` };
+  }
   const made = price(named, candidate.algorithm);
   if (isRefusal(made)) return { ...candidate, reason: made.text };
   const { geometry, ms: predictedMs } = made;
   const rival = predictedMs === undefined ? candidate : { ...candidate, predictedMs };
   geometries.set(rival, geometry);
   return rival;
-}
-
-function figure(ms: number): string {
-  return ms.toPrecision(3);
 }
 
 /** Rivals that the note of a choice names. */

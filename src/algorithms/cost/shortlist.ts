@@ -1,6 +1,7 @@
 import { MATRIX_POLICY_NAMES } from "../../kernels/matrix_policies.ts";
 import { TILE_POLICIES } from "../../kernels/policy.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
+import { defined } from "../../defined.ts";
 import { deviceOf } from "../device/h200.ts";
 import { cutGemm, mainloopTime } from "../gemm/choose.ts";
 import type { GemmRequest } from "../gemm/operands.ts";
@@ -100,13 +101,14 @@ export function shortlistProduct(request: GemmRequest, count: number): Entrant[]
     ...otherSizes(asked).map((multiprocessors) => ({ algorithm: "gemm", multiprocessors })),
     ...near,
   ];
-  const key = productClass(asked);
-  return entrants(asked.problem, key, choices, count, (way) =>
-    tryPlanGemm({
-      ...asked,
-      ...(way.policy === undefined ? {} : { policy: way.policy }),
-      ...deviceFor(asked, way),
-    }));
+  return entrants(
+    asked.problem,
+    productClass(asked),
+    choices,
+    count,
+    (way) =>
+      tryPlanGemm({ ...asked, ...defined({ policy: way.policy }), ...deviceFor(asked, way) }),
+  );
 }
 
 /** What tells plans apart. */
@@ -115,11 +117,7 @@ export function planKey({ passes }: Plan): string {
 }
 
 function choiceOf({ algorithm, tile, pair }: Rival): Way {
-  return {
-    algorithm,
-    ...(tile === undefined ? {} : { tile }),
-    ...(pair === undefined ? {} : { pair }),
-  };
+  return { algorithm, ...defined({ tile, pair }) };
 }
 
 /** Multiprocessors of devices for which products are cut otherwise. */

@@ -23,19 +23,10 @@ export function problemClass({ problem, dtype, outDtype, layout, filterLayout }:
 >): string {
   const { op, batch, groups, inChannels, outChannels, inputSize, filterSize } = problem;
   const { stride, paddingBegin, paddingEnd, dilation } = problem;
+  const elements = elementsTrait(elementsOf({ dtype, ...(outDtype && { outDtype }) }));
+  const channels = [octave(batch), groups, inChannels, outChannels];
   const sizes = [inputSize, filterSize, stride, paddingBegin, paddingEnd, dilation];
-  return [
-    op,
-    elementsTrait(elementsOf({ dtype, ...(outDtype && { outDtype }) })),
-    layout,
-    filterLayout,
-    octave(batch),
-    groups,
-    inChannels,
-    outChannels,
-    ...sizes,
-  ]
-    .join("|");
+  return [op, elements, layout, filterLayout, ...channels, ...sizes].join("|");
 }
 
 /** The same of products, whatever follows their sums. */
@@ -69,8 +60,7 @@ export function leavesChoice(
   const { math = "auto", policy, splits, balance, flush, tile, pair, variant } = request;
   // What was measured without matrix units is of f32.
   if (math === "f16x3" || math === "f32" && request.matrixUnits !== undefined) return false;
-  const said = [policy, splits, balance, flush, tile, pair, variant];
-  return said.every((choice) => choice === undefined);
+  return [policy, splits, balance, flush, tile, pair, variant].every((said) => said === undefined);
 }
 
 /** The device that a choice is planned for. */
@@ -83,13 +73,24 @@ export function deviceFor(
     : { device: sizedModel(deviceOf(request), multiprocessors) };
 }
 
-function marked(plan: Plan): Plan {
-  const note = "measured to be the fastest on this device";
-  return { ...plan, measured: true, notes: [...plan.notes, note] };
-}
-
-function isAsMeasured(plan: Planned<Plan>, { kernels }: TunedChoice): boolean {
-  return !isRefusal(plan) && kernelNames(plan).join() === kernels.join();
+/**
+ * What was measured, taken for a request, as long as what was measured then has the same kernels now.
+ *
+ * @param named The request with what was measured to be fastest.
+ * @param measured The request that was measured.
+ */
+function planChoice<Request>(
+  { kernels }: TunedChoice,
+  tryPlan: (request: Request) => Planned<Plan>,
+  named: Request,
+  measured: Request,
+): Plan | typeof OUTDATED_TUNING | undefined {
+  const then = tryPlan(measured);
+  if (isRefusal(then) || kernelNames(then).join() !== kernels.join()) return OUTDATED_TUNING;
+  const plan = tryPlan(named);
+  if (isRefusal(plan)) return undefined;
+  const notes = [...plan.notes, "measured to be the fastest on this device"];
+  return { ...plan, measured: true, notes };
 }
 
 /**
@@ -103,23 +104,16 @@ export function planTuned(
 ): Plan | typeof OUTDATED_TUNING | undefined {
   const choice = leavesChoice(request) ? request.tuning?.get(problemClass(request)) : undefined;
   if (choice === undefined || "m" in choice.problem) return undefined;
-  const { tuning: _, maxWorkspaceBytes, ...free } = request;
-  const { algorithm, policy, tile, pair, segments, problem } = choice;
-  const named = {
-    ...free,
-    algorithm,
-    ...defined({ policy, tile, pair, splits: segments }),
-    ...deviceFor(request, choice),
-  };
-  // The kernels that the choice stands for now, whatever the request allows.
-  const { exact: __, ...any } = named;
-  const asMeasured = { ...any, problem, epilogue: NO_EPILOGUE, maxBoundRatio: Infinity };
-  if (!isAsMeasured(tryPlanConv(asMeasured), choice)) return OUTDATED_TUNING;
-  const plan = tryPlanConv({ ...named, ...defined({ maxWorkspaceBytes }) });
-  if (isRefusal(plan) || (plan.amplification ?? 1) > allowedAmplification(request)) {
-    return undefined;
-  }
-  return marked(plan);
+  const { tuning: _, ...free } = request;
+  const { algorithm, policy, tile, pair, segments: splits, problem } = choice;
+  const own = { algorithm, ...defined({ policy, tile, pair, splits }) };
+  const named = { ...free, ...own, ...deviceFor(request, choice) };
+  // The kernels that the choice stands for, whatever the request allows.
+  const limits = { exact: false, maxBoundRatio: Infinity, maxWorkspaceBytes: Infinity };
+  const measured = { ...named, ...limits, problem, epilogue: NO_EPILOGUE };
+  const plan = planChoice<PlanRequest>(choice, tryPlanConv, named, measured);
+  const enlarged = typeof plan === "object" ? plan.amplification ?? 1 : 1;
+  return enlarged > allowedAmplification(request) ? undefined : plan;
 }
 
 /** {@linkcode planTuned} of a product. */
@@ -131,12 +125,6 @@ export function planTunedProduct(
   if (choice === undefined || !("m" in choice.problem)) return undefined;
   const { tuning: _, ...free } = request;
   const { policy, splits, balance, problem } = choice;
-  const named = {
-    ...free,
-    ...defined({ policy, splits, balance }),
-    ...deviceFor(request, choice),
-  };
-  if (!isAsMeasured(tryPlan({ ...named, problem }), choice)) return OUTDATED_TUNING;
-  const plan = tryPlan(named);
-  return isRefusal(plan) ? undefined : marked(plan);
+  const named = { ...free, ...defined({ policy, splits, balance }), ...deviceFor(request, choice) };
+  return planChoice<GemmRequest>(choice, tryPlan, named, { ...named, problem });
 }
