@@ -4,14 +4,22 @@ import type { Peer } from "./peer.ts";
 /** WebGPU's limit; a pass takes two. */
 const QUERIES = 4096;
 
-let device: GPUDevice;
-let querySet: GPUQuerySet;
-/** Queries that passes have taken; 0 while nothing is timed. */
-let used = 0;
+/** A device whose compute passes can be timed. */
+export interface Lent {
+  readonly device: GPUDevice;
+  readonly querySet: GPUQuerySet;
+  /** Queries that passes have taken; 0 while nothing is timed. */
+  used: number;
+}
+
+let last: Lent;
 /** Errors that nothing caught. */
 export const faults: string[] = [];
 
-/** Makes a WebGPU `navigator.gpu`, and has compute passes of the last device timed that it makes. */
+/** The last device that was made. */
+export const lastLent = (): Lent => last;
+
+/** Makes a WebGPU `navigator.gpu`, whose devices can be timed. */
 export function lend(gpu: GPU): void {
   const requestAdapter = gpu.requestAdapter.bind(gpu);
   gpu.requestAdapter = async (options) => {
@@ -20,9 +28,13 @@ export function lend(gpu: GPU): void {
     adapter.requestDevice = async (descriptor = {}) => {
       // TensorFlow.js has a list within its list.
       const features = [...descriptor.requiredFeatures ?? [], "timestamp-query" as const].flat();
-      device = await requestDevice({ ...descriptor, requiredFeatures: [...new Set(features)] });
-      querySet = device.createQuerySet({ type: "timestamp", count: QUERIES });
-      observe();
+      const device = await requestDevice({
+        ...descriptor,
+        requiredFeatures: [...new Set(features)],
+      });
+      const querySet = device.createQuerySet({ type: "timestamp", count: QUERIES });
+      last = { device, querySet, used: 0 };
+      observe(last);
       return device;
     };
     return adapter;
@@ -30,7 +42,8 @@ export function lend(gpu: GPU): void {
   Object.defineProperty(navigator, "gpu", { value: gpu });
 }
 
-function observe(): void {
+function observe(lent: Lent): void {
+  const { device, querySet } = lent;
   device.addEventListener("uncapturederror", (event) => {
     faults.push((event as GPUUncapturedErrorEvent).error.message);
   });
@@ -45,8 +58,8 @@ function observe(): void {
     const encoder = createEncoder(options);
     const begin = encoder.beginComputePass.bind(encoder);
     encoder.beginComputePass = (pass) => {
-      const at = used;
-      if (at === 0 || (used += 2) > QUERIES) return begin(pass);
+      const at = lent.used;
+      if (at === 0 || (lent.used += 2) > QUERIES) return begin(pass);
       const writes = { beginningOfPassWriteIndex: at, endOfPassWriteIndex: at + 1 };
       return begin({ ...pass, timestampWrites: { querySet, ...writes } });
     };
@@ -54,45 +67,66 @@ function observe(): void {
   };
 }
 
-/**
- * Nanoseconds of calls by the wall, from an idle queue to an idle queue, less a wait for nothing. After `most` calls the queue is
- * waited for: a library may hold the buffers of a call until then.
- */
-export async function timeByWall(
-  { finish }: Peer,
-  call: () => unknown,
+/** Calls and their peer. After `most` calls the queue is waited for: a library may hold the buffers of a call until then. */
+interface Calls {
+  readonly peer: Peer;
+  readonly lent: Lent;
+  readonly call: () => unknown;
+  readonly most: number;
+}
+
+/** What calls take, and their compute passes alone. */
+interface Taken {
+  all: number;
+  passes: number;
+}
+
+/** Times `count` calls, at most so many at once as may be. */
+export async function timeCalls(
+  batch: (calls: Calls, count: number) => Promise<Taken>,
+  calls: Calls,
   count: number,
-  most: number,
-) {
-  const idle = finish ?? (() => device.queue.onSubmittedWorkDone());
-  let all = 0;
-  for (let left = count; left > 0; left -= most) {
-    await idle();
-    const start = performance.now();
-    await idle();
-    const begin = performance.now();
-    for (let i = Math.min(left, most); i > 0; i--) await call();
-    await idle();
-    all += 1e6 * Math.max(0, performance.now() - begin - (begin - start));
+): Promise<Taken> {
+  const sum = { all: 0, passes: 0 };
+  for (let left = count; left > 0; left -= calls.most) {
+    const { all, passes } = await batch(calls, Math.min(left, calls.most));
+    sum.all += all;
+    sum.passes += passes;
   }
+  return sum;
+}
+
+/** Nanoseconds of calls by the wall, from an idle queue to an idle queue, less a wait for nothing. */
+export async function byWall({ peer, lent, call }: Calls, count: number): Promise<Taken> {
+  const idle = peer.finish ?? (() => lent.device.queue.onSubmittedWorkDone());
+  await idle();
+  const start = performance.now();
+  await idle();
+  const begin = performance.now();
+  for (let i = 0; i < count; i++) await call();
+  await idle();
+  const all = 1e6 * Math.max(0, performance.now() - begin - (begin - start));
   return { all, passes: all };
 }
 
 /** Ticks of calls between two passes on the device's queue, and of their passes alone. */
-export async function timeByGpu({ flush }: Peer, call: () => unknown, count: number) {
+export async function byGpu({ peer, lent, call }: Calls, count: number): Promise<Taken> {
+  const { device, querySet } = lent;
+  const { flush } = peer;
   const mark = (at: object, last?: (encoder: GPUCommandEncoder) => void) => {
     flush?.();
-    used = 0;
+    lent.used = 0;
     const encoder = device.createCommandEncoder();
     encoder.beginComputePass({ timestampWrites: { querySet, ...at } }).end();
     last?.(encoder);
     device.queue.submit([encoder.finish()]);
   };
   mark({ beginningOfPassWriteIndex: 0 });
-  used = 2;
+  lent.used = 2;
   for (let i = 0; i < count; i++) await call();
   flush?.();
-  const [taken, size] = [used, 8 * Math.min(used, QUERIES)];
+  const taken = lent.used;
+  const size = 8 * Math.min(taken, QUERIES);
   const { QUERY_RESOLVE, COPY_SRC, COPY_DST, MAP_READ } = GPUBufferUsage;
   const resolved = device.createBuffer({ size, usage: QUERY_RESOLVE | COPY_SRC });
   const staging = device.createBuffer({ size, usage: COPY_DST | MAP_READ });

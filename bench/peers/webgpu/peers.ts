@@ -1,18 +1,22 @@
 /**
- * Times what a library computes with WebGPU: a record a case, for `wgconv report` and `wgconv compare`.
+ * Times what libraries compute with WebGPU, each case by one after the other: FOLDER gets a file of records for each, for
+ * `wgconv report` and `wgconv compare`.
  *
  *   deno task peers
- *   deno run -A dist/peers/peers.js tfjs resnet3x3 > tfjs.jsonl
- *   deno run -A dist/peers/peers.js jax-js gemm --op gemm --dtype f16 > products.jsonl
+ *   deno run -A dist/peers/peers.js tfjs,onnxruntime-web,wgconv resnet3x3 --out FOLDER
+ *   deno run -A dist/peers/peers.js jax-js,wgconv gemm --op gemm --dtype f16 --out FOLDER
  *
- * Libraries: tfjs, jax-js (nchw), onnxruntime-web, onnxruntime-node, and wgconv, a submission a call. What one has no operation for
- * is left out, and said on stderr. Times are of compute passes; a record's message has them with what lies between the passes. Those
- * of onnxruntime-node and wgconv are the wall's. Exits with 1 where no case was timed.
+ * Libraries: tfjs (nhwc), jax-js (nchw), onnxruntime-web, onnxruntime-node, wgconv, and wgconv-wall, which is wgconv timed as
+ * onnxruntime-node. What one has no operation for is left out, and said on stderr. Times are of compute passes; a record's message has
+ * them with what lies between the passes. Those of onnxruntime-node and wgconv-wall are the wall's: calls, a submission each, that fill
+ * 100 ms. After `--seconds` no case begins. Programs with the same `--lock FILE` take turns on a GPU. Exits with 1 where a library
+ * timed no case.
  */
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { readGemmSuite, readSuite } from "../../../src/bench/suite_files.ts";
-import { oneOf, wholeNumber } from "../../../src/cli/values.ts";
+import { oneOf, someOf, wholeNumber } from "../../../src/cli/values.ts";
 import { nsPerTick } from "../../../src/gpu/calibrate.ts";
 import { loadProvider } from "../../../src/gpu/load_provider.ts";
 import { openOn } from "../../../src/gpu/open.ts";
@@ -27,7 +31,7 @@ import { gemmSubject } from "../../../src/run/gemm_subject.ts";
 import { fillOperands } from "../../../src/run/operands.ts";
 import { type Subject, titleOf } from "../../../src/run/subject.ts";
 import { timeRivals } from "../../../src/run/timing.ts";
-import { faults, lend, timeByGpu, timeByWall } from "./clock.ts";
+import { byGpu, byWall, faults, lastLent, lend, type Lent, timeCalls } from "./clock.ts";
 import { jaxJs } from "./jax.ts";
 import { onnxruntime } from "./onnxruntime.ts";
 import { type Case, caseOf, type Library, type Peer } from "./peer.ts";
@@ -39,33 +43,88 @@ const { values, positionals: [asked = "", ...suites] } = parseArgs({
   allowPositionals: true,
   options: {
     ...{ op: text(OPERATIONS.join()), dtype: text("f32"), layout: text("nhwc") },
-    ...{ runs: text("15"), backend: text("wgpu") },
+    ...{ runs: text("15"), backend: text("wgpu"), out: text("."), seconds: text("86400") },
+    lock: { type: "string" },
   },
 });
-/** Bytes of tensors whose calls are submitted before the queue is waited for. */
-const MOST_HELD = 2 ** 33;
+
+/** A library that is timed. */
+interface Timing {
+  readonly name: string;
+  readonly peer: Peer;
+  readonly lent: Lent;
+  readonly write: (record: unknown) => void;
+  timed: number;
+}
+
+/** Its neighbours keep the GPU's clocks up. */
+const WARM_UP = { first: 300, next: 100 };
+/** Bytes of tensors whose calls are submitted before the queue is waited for: ONNX Runtime keeps what they held. */
+const MOST_HELD = 2 ** 28;
 const made = { fill: "uniform11", seed: 1 } as const;
 // onnxruntime-node would send what runs to its maker.
 Deno.env.set("ORT_DISABLE_TELEMETRY", "1");
+for (const type of ["error", "unhandledrejection"]) {
+  addEventListener(type, (event) => {
+    event.preventDefault();
+    faults.push(String((event as ErrorEvent).message ?? (event as PromiseRejectionEvent).reason));
+  });
+}
 const provider = await loadProvider(oneOf(BACKENDS)(values.backend));
 lend(provider.gpu);
 const own = await openOn(provider, { optionalFeatures: ["shader-f16"] });
+const ownLent = lastLent();
 const { adapter, driver = "" } = own.info;
 const load = (file: string) => import(new URL(file, import.meta.url).href);
+const ours = (): Peer => ({ prepare: prepareOurs });
 const PEERS = {
   "tfjs": async () => tfjs(await load("tfjs.js")),
   "jax-js": async () => jaxJs(await load("jax-js.js")),
   "onnxruntime-web": async () => onnxruntime(await load("ort.webgpu.min.mjs")),
   "onnxruntime-node": () => onnxruntime(createRequire(import.meta.url)("onnxruntime-node")),
-  "wgconv": (): Peer => ({ prepare: prepareOurs }),
+  "wgconv": ours,
+  "wgconv-wall": ours,
 };
-const name = oneOf(Object.keys(PEERS) as (keyof typeof PEERS)[])(asked);
+const WALL = ["onnxruntime-node", "wgconv-wall"];
+const lock = values.lock === undefined
+  ? undefined
+  : await Deno.open(values.lock, { create: true, write: true });
+const tick = await nsPerTick(own);
+const peers: Timing[] = [];
 const { Worker } = globalThis;
-const peer: Peer = await PEERS[name]();
-// To onnxruntime-web Deno is Node.js, whose workers it makes global.
-globalThis.Worker = Worker;
-const wall = name === "onnxruntime-node" || name === "wgconv";
-const [clock, tick] = wall ? [timeByWall, 1] : [timeByGpu, await nsPerTick(own)];
+const names = someOf(Object.keys(PEERS) as (keyof typeof PEERS)[])(asked);
+for (const name of names) {
+  const peer: Peer | undefined = await loaded(name);
+  // To onnxruntime-web Deno is Node.js, whose workers it makes global.
+  globalThis.Worker = Worker;
+  if (peer === undefined) continue;
+  const lent = name.startsWith("wgconv") ? ownLent : lastLent();
+  const backend = name === "onnxruntime-node" ? "dawn" : values.backend;
+  const environment = environmentRecord({ backend, adapter, driver, limits: {} }, made.seed);
+  const { version = environment.version } = peer;
+  const write = await writer(join(values.out, `${name}.jsonl`));
+  write({ ...environment, program: name, version });
+  peers.push({ name, peer, lent, write, timed: 0 });
+}
+// The wall's time is disturbed by references, which workers compute while the others are timed.
+peers.sort((a, b) => Number(WALL.includes(a.name)) - Number(WALL.includes(b.name)));
+
+/** A library; what is said where it cannot be loaded. */
+async function loaded(name: keyof typeof PEERS): Promise<Peer | undefined> {
+  try {
+    return await PEERS[name]();
+  } catch (error) {
+    console.error(`${name} failed: ${(error as Error).message.split("\n")[0]}`);
+    return undefined;
+  }
+}
+
+/** Appends lines of JSON to a new file. */
+async function writer(path: string): Promise<(record: unknown) => void> {
+  await Deno.mkdir(values.out, { recursive: true });
+  const file = await Deno.create(path);
+  return (record) => file.writeSync(new TextEncoder().encode(`${JSON.stringify(record)}\n`));
+}
 
 /** Prepares a case of wgconv itself. */
 async function prepareOurs({ conv, gemm, layout = "nhwc", half, operands }: Case) {
@@ -84,74 +143,89 @@ async function prepareOurs({ conv, gemm, layout = "nhwc", half, operands }: Case
 
 const dtype = oneOf(["f32", "f16"])(values.dtype);
 const layout = oneOf(["nhwc", "nchw"])(values.layout);
-const filterLayout = name === "tfjs" ? "krsc" : "kcrs";
 const subjects: Subject[] = values.op === "gemm"
   ? suites.flatMap((path) => readGemmSuite(path)).map((one) => gemmSubject(one, { dtype }))
   : suites.flatMap((path) => readSuite(path)).flatMap((problem) =>
     values.op.split(",").map(oneOf(OPERATIONS))
-      .map((op) => convSubject({ problem: { ...problem, op }, layout, filterLayout, dtype }))
+      .map((op) =>
+        convSubject({ problem: { ...problem, op }, layout, filterLayout: "kcrs", dtype })
+      )
   );
 
 /** Times a case by the protocol of `wgconv bench`; by the wall calls fill 100 ms. */
-async function timeOf(call: () => unknown, most: number) {
+async function timeOf(
+  { name, peer, lent }: Timing,
+  call: () => unknown,
+  most: number,
+) {
+  const wall = WALL.includes(name);
+  const [clock, unit] = wall ? [byWall, 1] as const : [byGpu, tick] as const;
   const all: number[] = [];
   const run = async ({ samples = 1, repeats = 1 }) => {
     const samplesNs: number[] = [];
     while (samplesNs.length < samples) {
-      const took = await clock(peer, call, repeats, most);
-      samplesNs.push(Math.max(1, took.passes * tick / repeats));
-      all.push(took.all * tick / repeats / 1e6);
+      const took = await timeCalls(clock, { peer, lent, call, most }, repeats);
+      samplesNs.push(Math.max(1, took.passes * unit / repeats));
+      all.push(took.all * unit / repeats / 1e6);
     }
     return { samplesNs, clock: "wall" } as const;
   };
   await run({ repeats: 2 });
-  const protocol = { samples: wholeNumber(1)(values.runs), fillMs: wall ? 100 : 5 };
+  const protocol = {
+    samples: wholeNumber(1)(values.runs),
+    fillMs: wall ? 100 : 5,
+    warmUpMs: WARM_UP,
+  };
   const [time] = await timeRivals(own.info.software, [{ copies: 1, run }], protocol);
   const said = `${median(all.slice(-time!.samples.length)).toPrecision(3)} ms a call with gaps`;
   return wall ? { time: time! } : { time: { ...time!, clock: "timestamp" }, said };
 }
 
-/** The record of a case; of one that the peer fails at, its message. */
-async function recordOf(subject: Subject) {
-  const setup = { ...subject.traits, algorithm: "other", provider: name, device: adapter, made };
+/** Times a case by each library, and writes its record; of one that a library fails at, its message. */
+async function measure(subject: Subject): Promise<void> {
   const operands = fillOperands(subject, made.fill, made.seed);
-  faults.length = 0;
-  await using stack = new AsyncDisposableStack();
-  try {
-    const prepared = await peer.prepare(caseOf(subject, operands));
-    stack.defer(async () => void await prepared.dispose());
-    const result = await prepared.result();
-    if (faults.length > 0) throw new Error(faults[0]);
-    // Workers compute it while the GPU is timed.
-    const reference = computeReference({ subject, operands, mode: "sample", seed: made.seed });
-    reference.catch(() => {});
-    const bytes = [...subject.operands, subject.result].reduce(
-      (sum, { shape }) => sum + shape.reduce((a, b) => a * b, 4),
-      0,
-    );
-    const { time, said = "" } = await timeOf(prepared.call, Math.ceil(MOST_HELD / bytes));
-    // Of the orders that sums may be in the plainest allows most.
-    const arithmetic = dtype === "f16" ? { sums: "f16" } as const : {};
-    const checked = checkAgainst(await reference, result, arithmetic);
-    const message = [checked.message, said].filter(Boolean).join("; ");
-    return caseRecord(setup, { ...checked, time, ...(message && { message }) });
-  } catch (error) {
-    const { message: all, name } = error as Error;
-    const [message = ""] = all.split("\n");
-    const left = name === "Unsupported";
-    console.error(`${left ? "left out" : "failed"}: ${titleOf(subject)}: ${message}`);
-    return left ? undefined : caseRecord(setup, { verdict: "error", message });
+  const reference = computeReference({ subject, operands, mode: "sample", seed: made.seed });
+  reference.catch(() => {});
+  const bytes = [...subject.operands, subject.result].reduce(
+    (sum, { shape }) => sum + shape.reduce((a, b) => a * b, 4),
+    0,
+  );
+  for (const one of peers) {
+    const setup = { ...subject.traits, algorithm: "other", provider: one.name, device: adapter };
+    faults.length = 0;
+    await using stack = new AsyncDisposableStack();
+    try {
+      if (WALL.includes(one.name)) await reference;
+      await lock?.lock(true);
+      const prepared = await one.peer.prepare(caseOf(subject, operands));
+      stack.defer(async () => void await prepared.dispose());
+      const result = await prepared.result();
+      if (faults.length > 0) throw new Error(faults[0]);
+      const most = 1 + Math.ceil(MOST_HELD / bytes);
+      const { time, said = "" } = await timeOf(one, prepared.call, most);
+      if (faults.length > 0) throw new Error(faults[0]);
+      await lock?.unlock();
+      // Of the orders that sums may be in the plainest allows most.
+      const arithmetic = dtype === "f16" ? { sums: "f16" } as const : {};
+      const checked = checkAgainst(await reference, result, arithmetic);
+      const message = [checked.message, said].filter(Boolean).join("; ");
+      one.write(caseRecord({ ...setup, made }, { ...checked, time, ...(message && { message }) }));
+      one.timed++;
+    } catch (error) {
+      const { message: all, name } = error as Error;
+      const [message = ""] = all.split("\n");
+      const left = name === "Unsupported";
+      console.error(`${one.name} ${left ? "left out" : "failed"}: ${titleOf(subject)}: ${message}`);
+      if (!left) one.write(caseRecord({ ...setup, made }, { verdict: "error", message }));
+    } finally {
+      await lock?.unlock();
+    }
   }
 }
 
-const backend = name === "onnxruntime-node" ? "dawn" : values.backend;
-const environment = environmentRecord({ backend, adapter, driver, limits: {} }, made.seed);
-const { version = environment.version }: Peer = peer;
-console.log(JSON.stringify({ ...environment, program: name, version }));
-let timed = 0;
+const until = performance.now() + 1000 * wholeNumber(1)(values.seconds);
 for (const subject of subjects) {
-  const record = await recordOf(subject);
-  if (record !== undefined) console.log(JSON.stringify(record));
-  if (record?.time_ms) timed++;
+  if (performance.now() > until) break;
+  await measure(subject);
 }
-Deno.exit(timed > 0 ? 0 : 1);
+Deno.exit(peers.length === names.length && peers.every(({ timed }) => timed > 0) ? 0 : 1);

@@ -23,7 +23,7 @@ export async function tfjs(tf: Library): Promise<Peer> {
       const form = conv && formOf(conv);
       const tensors = operands.map(({ role, shape, data }) => {
         const stored = tensor("f32", shape, data as Float32Array<ArrayBuffer>);
-        const own = role === "filter" ? convertLayout(stored, "krsc", "rsck") : stored;
+        const own = role === "filter" ? convertLayout(stored, "kcrs", "rsck") : stored;
         return tf.tensor(own.data, form?.shapes[role as "input"] ?? own.shape);
       });
       const named = Object.fromEntries(operands.map(({ role }, at) => [NAMES[role], tensors[at]]));
@@ -35,8 +35,9 @@ export async function tfjs(tf: Library): Promise<Peer> {
         async result() {
           const values = await compute().data();
           if (conv?.op !== "bwd-filter") return values;
-          const stored = tensor("f32", [...shape.slice(1), shape[0]!], values);
-          return convertLayout(stored, "rsck", "krsc").data;
+          const [K, C, ...spatial] = shape;
+          const stored = tensor("f32", [...spatial, C!, K!], values);
+          return convertLayout(stored, "rsck", "kcrs").data;
         },
         dispose: () => tensors.forEach((one) => one.dispose()),
       };
