@@ -17,6 +17,7 @@ import { runSuite } from "./run_suite.ts";
 export const CHECK_DEVICE: DeviceModel = {
   name: "check",
   software: true,
+  slowCompiler: true,
   multiprocessors: 32,
   registers: 65_536,
   threadResults: 256,

@@ -1,10 +1,11 @@
 import { rivalName } from "../algorithms/cost/auto.ts";
 import { gpuModel, isMeasured } from "../algorithms/device/known.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
+import { slowlyCompiled } from "../algorithms/device/software.ts";
 import type { Entrant } from "../algorithms/cost/shortlist.ts";
 import { isRefusal } from "../algorithms/refusal.ts";
 import type { TuningTable } from "../algorithms/request.ts";
-import { measureSize, type Measuring } from "../bench/calibrate/calibrate.ts";
+import { compileSeconds, measureSize, type Measuring } from "../bench/calibrate/calibrate.ts";
 import { printCalibration } from "../bench/calibrate/model_file.ts";
 import { mergeTuning, printTuning, readTuningText, tuningRecord } from "../bench/tuning_file.ts";
 import { defined } from "../defined.ts";
@@ -56,6 +57,9 @@ export const SIZE_PROTOCOL = {
   warmUpMs: { first: 30, next: 2, most: 60 },
 };
 
+/** A compiler is slow that takes so long for the shortest product: Direct3D's FXC took 9 to 14 s under Wine, Mesa's drivers less than 1. */
+const SLOW_SECONDS = 2;
+
 /**
  * The model of a GPU nobody measured, by its size, which is measured now and kept; a line on stderr says so. Undefined where it cannot
  * be measured within the budget, as is said once, or need not be.
@@ -68,12 +72,11 @@ export async function learnSize(
   planning: Partial<Planning>,
   choice: TuningChoice,
   timed: Measuring["time"],
+  os: string = Deno.build.os,
 ): Promise<DeviceModel | undefined> {
   const { device, software } = executor;
   const budget = budgetMs({ device, software, model: undefined }, planning, choice);
-  // Direct3D's compiler takes longer for a product than anyone waits.
-  const slow = Deno.build.os === "windows";
-  if (budget === 0 || software || slow || isMeasured(device.adapter)) return undefined;
+  if (budget === 0 || software || isMeasured(device.adapter)) return undefined;
   if (choice.tuneBudget === undefined && isUnsized(device)) return undefined;
   const reply = reporter("stderr");
   const start = performance.now();
@@ -85,19 +88,26 @@ export async function learnSize(
   };
   try {
     const known = { ...gpuModel(device.adapter), name: `${device.adapter}, by its measured size` };
-    const model = await measureSize(known, { limits: gpu.limits, time });
-    const { multiprocessors, rates: { gathered, stream } } = model;
-    const seconds = ((performance.now() - start) / 1000).toFixed(1);
-    const found = { model, measured: ["multiprocessors"], times: {}, notes: [] };
+    const measuring = { limits: gpu.limits, time };
+    // Direct3D's compiler may take longer for a product than anyone waits.
+    const compiling = os === "windows" ? await compileSeconds(known, measuring) : 0;
+    const isSlow = compiling > SLOW_SECONDS;
+    const model = isSlow ? slowlyCompiled(known) : await measureSize(known, measuring);
+    const found = { model, measured: ["size"], times: {}, notes: [] };
     const where = await kept(
       calibrationPath(device, "size"),
       () => printCalibration(device, found),
     );
-    reply.message(
-      `measured this GPU's size in ${seconds} s: ${counted(multiprocessors, "multiprocessor")}, ` +
+    const seconds = ((performance.now() - start) / 1000).toFixed(1);
+    const { multiprocessors, rates: { gathered, stream } } = model;
+    const told = isSlow
+      ? `this GPU's compiler takes ${seconds} s for a short kernel: auto takes no longer ones; ${where}`
+      : `measured this GPU's size in ${seconds} s: ${
+        counted(multiprocessors, "multiprocessor")
+      }, ` +
         `${gathered.toPrecision(2)} TFLOP/s, ${stream.toPrecision(2)} TB/s; ${where}; ` +
-        "wgconv calibrate measures more in a minute",
-    );
+        "wgconv calibrate measures more in a minute";
+    reply.message(told);
     return model;
   } catch (error) {
     const cause = await gpu.causeOf(error);

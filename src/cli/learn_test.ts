@@ -12,6 +12,7 @@ import { loseDeviceAt } from "../../tests/support/test_plans.ts";
 import type { CalibratedDevice } from "../bench/calibrate/model_file.ts";
 import { timeRecord } from "../run/timing.ts";
 import { calibrationPath, keptCalibration } from "./calibration.ts";
+import type { Measuring } from "../bench/calibrate/calibrate.ts";
 import { budgetMs, learnSize, learnTuning } from "./learn.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { type TuningChoice, tuningFile } from "./tuning_options.ts";
@@ -186,6 +187,19 @@ Deno.test("learnSize() measures a new GPU once, keeps that, and says once where 
     undefined,
     { said: "", value: undefined },
   ]);
+  const slow = { ...device, driver: "3" };
+  using _slow = keptFiles(slow);
+  const late: Measuring["time"] = async (plans) => {
+    await new Promise((done) => setTimeout(done, 2100));
+    return plans.map(() => timeRecord([1e6], 1, "wall"));
+  };
+  const executor = { software: false, device: slow };
+  const told = await listen(() => learnSize(gpu, executor, {}, {}, late, "windows"));
+  assert.match(
+    told.said,
+    /^this GPU's compiler takes 2\.\d s for a short kernel: auto takes no longer/,
+  );
+  assert.equal(keptCalibration(slow, "size")!.model.slowCompiler, true);
   const h200 = { ...device, adapter: "NVIDIA H200" };
   for (const [given, options] of [[device, { tuneBudget: 0 }], [h200, {}]] as const) {
     assert.deepEqual(await size(given, options, healthy), { said: "", value: undefined });

@@ -1,11 +1,12 @@
 import assert from "#assert";
+import { OPERATIONS } from "../../problem/conv_problem.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { planConv } from "../planner.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor } from "../../tensor/layout.ts";
 import { H200 } from "./h200.ts";
-import { softwareDevice } from "./software.ts";
+import { slowlyCompiled, softwareDevice } from "./software.ts";
 import { gpuModel, KNOWN_GPUS, modelOf, publishedModel } from "./known.ts";
 
 Deno.test("gpuModel() knows a GPU by what wgpu, Dawn and Mesa call it", () => {
@@ -93,6 +94,26 @@ Deno.test("auto takes no tile whose threads hold more results than a GPU's regis
         const threads = kernel.workgroupSize.reduce((a, b) => a * b);
         assert.ok(Number(rows) * Number(columns) / threads <= 32, kernel.name);
       }
+    }
+  }
+});
+
+Deno.test("where compilers are slow auto takes the shortest kernels alone", () => {
+  const device = slowlyCompiled(gpuModel("NVIDIA GeForce GTX 470"));
+  for (const op of OPERATIONS) {
+    for (
+      const text of ["mb32ic64ih56oc64kh3ph1", "mb1ic512ih7oc512kh3ph1", "mb8ic256ih14oc64kh1"]
+    ) {
+      const problem = parseDescriptor(text, op);
+      const tensors = { dtype: "f32", layout: "nhwc", filterLayout: "krsc" } as const;
+      const asked = {
+        ...tensors,
+        epilogue: NO_EPILOGUE,
+        algorithm: "auto",
+        limits: DEFAULT_LIMITS,
+      };
+      const { kernel } = planConv({ problem, ...asked, device });
+      assert.match(kernel, /_(32x32x8|64x64x8)_/, kernel);
     }
   }
 });

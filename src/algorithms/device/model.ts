@@ -158,8 +158,10 @@ export interface DeviceModel {
   readonly name: string;
   /** Whether its size is a guess, as of a GPU that nobody knows. */
   readonly guessed?: boolean;
-  /** A CPU: loops are kept short, and what unrolls much takes seconds to compile, so that `auto` leaves it aside. */
+  /** A CPU: loops are kept short. */
   readonly software: boolean;
+  /** Whether what unrolls much takes seconds or minutes to compile, so that `auto` leaves it aside. */
+  readonly slowCompiler: boolean;
   /** Multiprocessors, or what of a device runs workgroups by itself. */
   readonly multiprocessors: number;
   /** 32-bit registers of a multiprocessor. */

@@ -16,15 +16,28 @@ const MEASURED_ON = 2;
 const CPU_GEMV = { products: 0.6, apart: 0.06, draw: 2, short: 1 };
 
 /**
- * A CPU's `shares.policies`: without matrix units no others than these. What others unroll takes up to three times as long to
+ * `shares.policies` where compilers are slow: without matrix units no others than these. What others unroll takes up to three times as long to
  * compile, and SwiftShader took 24 GB for a thin policy's loads. With many results they gain nothing over a thread of 8x8; with
  * few rows or columns lavapipe would take a fifth to a half of the time (`--policy sliver`).
  *
- * @param block What `block` reaches of `tiny`.
+ * @param block What `block` reaches, as `tiny`.
  */
-function cpuPolicies({ shares: { policies } }: DeviceModel, block: number) {
+function shortPolicies({ shares: { policies } }: DeviceModel, tiny: number, block: number) {
   const never = Object.fromEntries(TILE_POLICIES.map(({ name }) => [name, 0]));
-  return { ...policies, ...never, tiny: 1, block };
+  return { ...policies, ...never, tiny, block };
+}
+
+/** What `block` reaches of `tiny` on GPUs, where it was not measured: less than `small`, whose steps are twice as deep. */
+const BLOCK = 1.4;
+
+/**
+ * The model of a GPU whose compiler is slow, as is Direct3D's FXC: under Wine on two loaded cores of an AMD EPYC a gemm took 9 s to compile
+ * with `tiny`, 12 with `block` and 75 with `small`.
+ */
+export function slowlyCompiled(device: DeviceModel): DeviceModel {
+  const { tiny = 1 } = device.shares.policies;
+  const policies = shortPolicies(device, tiny, BLOCK * tiny);
+  return { ...device, slowCompiler: true, shares: { ...device.shares, policies } };
 }
 
 /**
@@ -42,7 +55,7 @@ export function softwareDevice(
 ): DeviceModel {
   if (given?.software) return given;
   const multiprocessors = Math.max(1, Math.round(workgroupsInFlight / 2));
-  const named = { name: "software", software: true, multiprocessors };
+  const named = { name: "software", software: true, slowCompiler: true, multiprocessors };
   const { rates, times, strewn, block, thin, scattered } =
     cpus[/swiftshader/i.test(adapter) ? "swiftshader" : "lavapipe"];
   if (given !== undefined) {
@@ -50,7 +63,7 @@ export function softwareDevice(
       ...given,
       ...named,
       times: { ...given.times, transform: 0, loads: 0 },
-      shares: { ...given.shares, policies: cpuPolicies(given, block) },
+      shares: { ...given.shares, policies: shortPolicies(given, 1, block) },
     };
   }
   const { shares } = H200;
@@ -64,7 +77,7 @@ export function softwareDevice(
     shares: {
       ...shares,
       ...{ halfGroups: 1, gemv: CPU_GEMV, strewn },
-      policies: cpuPolicies(H200, block),
+      policies: shortPolicies(H200, 1, block),
       sliced: { ...shares.sliced, thin, policies: { lines, ...scaledBy(others, scattered) } },
     },
   };

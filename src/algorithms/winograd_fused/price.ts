@@ -215,7 +215,8 @@ export function fusedCandidates(request: PlanRequest, axes: 1 | 2): Candidate[] 
       }]
       : [{ algorithm, amplification: 1, reason: `tile ${request.tile} has not ${axes} axes` }];
   }
-  if (isSoftware(request) && axes === 1) return [slowToCompile(algorithm)];
+  const { slowCompiler, software } = deviceOf(request);
+  if (slowCompiler && (axes === 1 || !software)) return [slowToCompile(algorithm)];
   const taps = filter[0]!;
   const tiles = axes === 1 && taps < ALPHA
     ? ALPHAS.filter((alpha) => alpha > taps).map((alpha) => `F(${alpha + 1 - taps},${taps})`)

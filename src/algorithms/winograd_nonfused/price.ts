@@ -1,17 +1,9 @@
 import { scalarBytes } from "../../elements/scalar.ts";
-import type { SplitMarks } from "../../kernels/split_marks.ts";
 import { amplification2d } from "../../winograd/amplification.ts";
 import { formatTile, type WinogradTile } from "../../winograd/tile.ts";
 import { pointless } from "../algorithm.ts";
 import { deviceOf } from "../device/h200.ts";
-import {
-  copyTime,
-  type DeviceModel,
-  moveTime,
-  overlappedTime,
-  passTime,
-  productTime,
-} from "../device/model.ts";
+import { copyTime, moveTime, overlappedTime, passTime, productTime } from "../device/model.ts";
 import { geometryInMath, type MathGeometry } from "../halves.ts";
 import type { Candidate } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
@@ -47,64 +39,44 @@ const LARGE = 64;
  * mainloop.
  */
 function timeOf({ geometry, chunk }: ChunkedGeometry): number {
-  const { request } = geometry;
-  const device = deviceOf(request);
+  const { request, tile, operands } = geometry;
   const { problem, layout } = request;
+  const device = deviceOf(request);
+  const { rates, times, shares } = device;
   const [read, summed] = [operandBytes(request), partialBytes(request)];
-  const { tile } = geometry;
   const chunks = chunk.images === 0 ? 1 : problem.batch / chunk.images;
   const { operandElements, resultElements: summedProducts, cut: { cost, splits } } = chunk;
-  const transformed = scalarBytes(tile.stored);
   const products = summed * summedProducts;
-  const stored = splits * products;
-  const filterFirst = geometry.operands.some(({ role }) => role === "filter");
-  const { largeTransforms } = device.shares;
-  const stream = device.rates.stream *
-    (layout === "nhwc" || tile.products < LARGE ? 1 : largeTransforms);
+  const filterFirst = operands.some(({ role }) => role === "filter");
+  const isLarge = layout !== "nhwc" && tile.products >= LARGE;
+  const stream = rates.stream * (isLarge ? shares.largeTransforms : 1);
   // However few tiles there are, each is transformed by one thread.
   const alphas = tile.transforms[0].alpha + tile.transforms[1].alpha;
-  const alone = tile.products * alphas * device.times.transform;
-  let each = 0;
+  const pass = (bytes: number, rate: number) =>
+    passTime(tile.products * alphas * times.transform, moveTime(bytes, rate), device);
+  // The largest values of images and channels are found by passes, those of tiles as they are transformed.
   const marks = tile.stored === "halves" ? operandMarks(geometry, chunk.depth).marks : undefined;
-  let once = marks === undefined ? 0 : marksTime(geometry, marks, device);
-  geometry.operands.forEach(({ role, which }, index) => {
-    const made = transformed * operandElements[index]!;
+  let once = marks === undefined ? 0 : times.dispatch;
+  let each = 0;
+  operands.forEach(({ role, which }, index) => {
+    const made = scalarBytes(tile.stored) * operandElements[index]!;
     const source = read * tensorElements(problem, which);
-    if (role === "filter") {
-      once += passTime(alone, moveTime(source + made, device.rates.filterStream), device);
-    } else {
-      each += passTime(alone, moveTime(source / chunks + made, stream), device);
-    }
+    const isMarked = marks !== undefined && marks[index]!.by !== "tile";
+    if (isMarked) once += copyTime(source, rates.stream, device);
+    if (role === "filter") once += pass(source + made, rates.filterStream);
+    else each += pass(source / chunks + made, stream);
   });
-  const moved = transformed * (operandElements[0]! + operandElements[1]!) + stored;
-  const movement = moveTime(moved, device.rates.stream);
-  each +=
-    overlappedTime(productTime(cost, device.rates.packed), movement, tile.stored === "halves") +
-    device.times.dispatch;
+  const moved = scalarBytes(tile.stored) * (operandElements[0]! + operandElements[1]!) +
+    splits * products;
+  const product = productTime(cost, rates.packed);
+  each += overlappedTime(product, moveTime(moved, rates.stream), marks !== undefined) +
+    times.dispatch;
   if (marks !== undefined && !filterFirst) {
     each *= 1 + HALVES_TEXT * Math.max(0, tile.products - SHORT);
   }
   const results = resultBytes(request) * resultElements(problem);
-  const finish = passTime(
-    alone,
-    moveTime(products + (filterFirst ? results / chunks : results), stream),
-    device,
-  );
+  const finish = pass(products + (filterFirst ? results / chunks : results), stream);
   return once + Math.ceil(chunks) * each + (filterFirst ? Math.ceil(chunks) : 1) * finish;
-}
-
-/** Microseconds of the passes that find the largest values of images and channels. */
-function marksTime(
-  { request, operands }: WinogradGeometry,
-  marks: readonly SplitMarks[],
-  device: DeviceModel,
-): number {
-  return operands.reduce((time, { which }, index) => {
-    // Those of tiles are found as they are transformed.
-    if (marks[index]!.by === "tile") return time;
-    const bytes = operandBytes(request) * tensorElements(request.problem, which);
-    return time + copyTime(bytes, device.rates.stream, device);
-  }, device.times.dispatch);
 }
 
 /** A request's products and the chunks of the batch in which they are made. */

@@ -5,7 +5,7 @@ import { deviceOf } from "../device/h200.ts";
 import { copyTime } from "../device/model.ts";
 import type { Candidate } from "../plan.ts";
 import { isRefusal } from "../refusal.ts";
-import { isSoftware, type PlanRequest } from "../request.ts";
+import type { PlanRequest } from "../request.ts";
 import { resultBytes, resultElements } from "../tensors.ts";
 import { mostSegments, workgroupsInFlight } from "./baseline.ts";
 import {
@@ -99,8 +99,9 @@ export function winrsCandidates(request: PlanRequest, allowed: number): Candidat
   const kernels = [...new Set(pairs.flatMap(pairKernels))]
     .filter((omega) => isWeighed(request, omega));
   if (isStrided(problem, widthAxis) || kernels.length === 1) return [pointless(algorithm)];
-  if (isSoftware(request)) return [slowToCompile(algorithm)];
-  if (deviceOf(request).threadResults < LEAST_RESULTS) {
+  const { slowCompiler, threadResults } = deviceOf(request);
+  if (slowCompiler) return [slowToCompile(algorithm)];
+  if (threadResults < LEAST_RESULTS) {
     const reason = `its speed with less than ${LEAST_RESULTS} results a thread was not measured`;
     return [{ algorithm, amplification: 1, reason }];
   }

@@ -152,6 +152,19 @@ export async function measureSize(
   return sized(start, cases, notes);
 }
 
+/** Seconds that a GPU takes to compile and run the smallest product. */
+export async function compileSeconds(
+  model: DeviceModel,
+  { limits, time }: Pick<Measuring, "limits" | "time">,
+): Promise<number> {
+  const start = performance.now();
+  const probes = calibrationProbes({ limits, model: { ...model, threadResults: 16 } }, [
+    "computing",
+  ]);
+  await measureProbes(probes.slice(-1), model, { time });
+  return (performance.now() - start) / 1e3;
+}
+
 /** Times what of the probes can be planned; those that did not settle a second time. */
 async function measureProbes(
   probes: readonly Probe[],
