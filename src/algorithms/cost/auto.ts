@@ -1,7 +1,6 @@
 import { defined } from "../../defined.ts";
 import { variantTrait, variesLoop } from "../../kernels/variant.ts";
 import type { ConvOutDType } from "../../problem/conv_problem.ts";
-import { elementCount } from "../../tensor/tensor.ts";
 import {
   type Algorithm,
   type AlgorithmOption,
@@ -9,15 +8,7 @@ import {
   inaccuracy,
 } from "../algorithm.ts";
 import { deviceOf } from "../device/h200.ts";
-import {
-  type DeviceModel,
-  deviceText,
-  moveTime,
-  passTime,
-  productTime,
-  residentWorkgroups,
-  waveTime,
-} from "../device/model.ts";
+import { type DeviceModel, deviceText, moveTime, passTime, productTime } from "../device/model.ts";
 import type { AlgorithmName, Candidate, Plan, Rival } from "../plan.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "../refusal.ts";
 import { algorithmOf, algorithms } from "../registry.ts";
@@ -59,20 +50,15 @@ export function unsupported(algorithm: Algorithm, request: PlanRequest): string 
 }
 
 /**
- * Microseconds of a plan by its passes: each takes as long as its workgroups' multiplications, or as all that it binds
- * takes to move. Rougher than a model of its own: all main loops are alike to it.
+ * Microseconds of a plan by its passes: each takes as long as its multiplications, or as all that it binds takes to move. Rougher than a
+ * model of its own: all kernels are alike to it.
  */
-export function planTime(plan: Pick<Plan, "passes">, device: DeviceModel): number {
-  return plan.passes.reduce((sum, { kernel, grid, bindings, multiplications }) => {
-    const workgroups = elementCount(grid);
-    const warps = elementCount(kernel.workgroupSize) / 32;
-    const waves = waveTime(device, workgroups, residentWorkgroups(device, warps), warps);
-    const product = productTime(
-      multiplications / workgroups * device.multiprocessors * waves,
-      device.rates.planned,
-    );
+export function planTime({ passes }: Pick<Plan, "passes">, device: DeviceModel): number {
+  const { planned, stream } = device.rates;
+  return passes.reduce((sum, { bindings, multiplications }) => {
     const bytes = bindings.reduce((all, { size }) => all + size, 0);
-    return sum + passTime(product, moveTime(bytes, device.rates.stream), device);
+    const product = productTime(multiplications, planned);
+    return sum + passTime(product, moveTime(bytes, stream), device);
   }, 0);
 }
 

@@ -32,7 +32,7 @@ const BLOCK = 1.4;
 
 /**
  * The model of a GPU whose compiler is slow, as is Direct3D's FXC: under Wine on two loaded cores of an AMD EPYC a gemm took 9 s to compile
- * with `tiny`, 12 with `block` and 75 with `small`.
+ * with `tiny`, 12 with `block`, 33 with `tall` and 75 with `small`; non-fused Winograd 25 s with F(4x4,3x3), 160 with F(6x6,3x3).
  */
 export function slowlyCompiled(device: DeviceModel): DeviceModel {
   const { tiny = 1 } = device.shares.policies;

@@ -7,7 +7,7 @@ import { copyTime, moveTime, overlappedTime, passTime, productTime } from "../de
 import { geometryInMath, type MathGeometry } from "../halves.ts";
 import type { Candidate } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
-import { isSoftware, type PlanRequest } from "../request.ts";
+import type { PlanRequest } from "../request.ts";
 import {
   operandBytes,
   partialBytes,
@@ -132,7 +132,7 @@ export function nonfusedCandidates(request: PlanRequest): Candidate[] {
   }));
 }
 
-/** Tiles that multiply less than the direct algorithm: the default, and those of other steps, which no CPU's figures tell apart. */
+/** Tiles that multiply less than the direct algorithm: the default, and those of other steps, whose transforms slow compilers take minutes for. */
 function nonfusedTiles(request: PlanRequest): string[] {
   const { problem } = request;
   const { op, filterSize } = problem;
@@ -145,7 +145,7 @@ function nonfusedTiles(request: PlanRequest): string[] {
     return backward ? { n: [...filterSize], r: steps } : { n: steps, r: [...filterSize] };
   });
   const longest = Math.max(...filterSize);
-  const others = longest > LONGEST || isSoftware(request) ? [] : stepped;
+  const others = longest > LONGEST || deviceOf(request).slowCompiler ? [] : stepped;
   const tiles = [defaultTile(problem), ...others];
   // Of halves every product saves something, but sums of which a tile has one alone are doubtful where they cancel.
   const whole = request.math === "f16x3";

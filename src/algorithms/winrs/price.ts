@@ -4,17 +4,11 @@ import { type Algorithm, type OptionChoice, pointless, slowToCompile } from "../
 import { deviceOf } from "../device/h200.ts";
 import { copyTime } from "../device/model.ts";
 import type { Candidate } from "../plan.ts";
-import { isRefusal } from "../refusal.ts";
+import { isRefusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { resultBytes, resultElements } from "../tensors.ts";
-import { mostSegments, workgroupsInFlight } from "./baseline.ts";
-import {
-  type Configuration,
-  configure,
-  coveringRates,
-  pairOptions,
-  rivalPairs,
-} from "./configure.ts";
+import { mostSegments } from "./baseline.ts";
+import { configure, coveringRates, pairOptions, rivalPairs } from "./configure.ts";
 import { enlarged, isWeighed, kernelRates, mayTakeHalf, remembered } from "./half.ts";
 import { DIRECT, isStrided, NEVER, type Omega, reduceAxes, type Throughput } from "./omega.ts";
 import {
@@ -150,8 +144,7 @@ const SEGMENT_SLACK = 1.15;
 
 /**
  * Every pair worth measuring with the model's segments. Of those that the model has within 15 % of the fastest also half
- * and twice as many, and as many as fill whole waves of workgroups, where these cut the gradient otherwise and their buckets
- * fit in the workspace. None where WinRS cannot do the problem.
+ * and twice as many, where their buckets fit in the workspace. None where WinRS cannot do the problem.
  */
 export function winrsRivals(request: PlanRequest): OptionChoice[] {
   if (winrsReason(request) !== undefined) return [];
@@ -161,43 +154,23 @@ export function winrsRivals(request: PlanRequest): OptionChoice[] {
     .map((pair) => ({ pair }));
   const rivals = choices.flatMap((choice) => {
     const configuration = configured({ ...request, ...choice });
-    return isRefusal(configuration) ? [] : [{ choice, configuration }];
+    return isRefusal(configuration) ? [] : [{ choice, ...configuration }];
   });
-  const fastest = Math.min(...rivals.map(({ configuration }) => configuration.predictedMs));
-  return rivals.flatMap(({ choice, configuration }) => [
-    ...(choice.pair === undefined ? [] : [choice]),
-    ...(configuration.predictedMs <= fastest * SEGMENT_SLACK
-      ? rivalSegments({ ...request, ...choice }, configuration)
-        .map((segments) => ({ ...choice, segments }))
-      : []),
-  ]);
-}
-
-/** Numbers of segments worth measuring beside the one that is configured. */
-function rivalSegments(request: PlanRequest, configuration: Configuration): number[] {
-  const figures = figuresOf(request);
-  if (isRefusal(figures)) return [];
-  const { block, device, workspaceShare } = figures;
-  const { pair, blocks, segmentation } = configuration;
-  const count = segmentation.rows * segmentation.firstColumns;
-  const most = mostSegments(request.problem, workspaceShare);
-  const inFlight = workgroupsInFlight(block(pair.first), device);
-  const waves = Math.max(1, Math.round(count * blocks / inFlight));
-  const numbers = [Math.floor(count / 2), 2 * count, Math.floor(waves * inFlight / blocks)];
-  const met = new Set([gridOf(configuration)]);
-  return numbers.filter((splits) => {
-    if (splits < 1) return false;
-    const forced = configured({ ...request, splits });
-    if (isRefusal(forced) || forced.segmentation.count > most || met.has(gridOf(forced))) {
-      return false;
-    }
-    met.add(gridOf(forced));
-    return true;
+  const fastest = Math.min(...rivals.map(({ predictedMs }) => predictedMs));
+  return rivals.flatMap(({ choice, predictedMs, segmentation: { rows, firstColumns, count } }) => {
+    const own = choice.pair === undefined ? [] : [choice];
+    const figures = figuresOf({ ...request, ...choice });
+    if (predictedMs > fastest * SEGMENT_SLACK || isRefusal(figures)) return own;
+    const most = mostSegments(request.problem, figures.workspaceShare);
+    const others = [rows * firstColumns / 2, rows * firstColumns * 2].map(Math.floor)
+      .filter((splits) => {
+        const forced = splits < 1
+          ? refusal("problem", "")
+          : configured({ ...request, ...choice, splits });
+        if (isRefusal(forced)) return false;
+        const taken = forced.segmentation.count;
+        return taken !== count && taken <= most;
+      });
+    return [...own, ...others.map((segments) => ({ ...choice, segments }))];
   });
-}
-
-/** Rows and columns of segments: what tells two segmentations for the same pair apart. */
-function gridOf({ segmentation }: Configuration): string {
-  const { rows, last, columns, firstColumns, shared } = segmentation;
-  return [rows, last, columns, firstColumns, shared].join();
 }
