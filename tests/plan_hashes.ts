@@ -2,6 +2,7 @@
  * What plans run, as hashes: the WGSL of each kernel, its bindings and its grid, for a matrix of problems, operations,
  * layouts and algorithms in both size modes. Names of kernels are left out, so that they may change where texts do not.
  */
+import assert from "#assert";
 import { createHash } from "node:crypto";
 import { planBiasGradient } from "../src/algorithms/bias_gradient/plan.ts";
 import { softwareDevice } from "../src/algorithms/device/software.ts";
@@ -69,7 +70,11 @@ const CHOICES: readonly (readonly [
       .filter((algorithm) => algorithm !== "im2col" || op === "fwd")
       .map((algorithm) => [`${op} ${algorithm} f16`, { op, algorithm, dtype: "f16" }] as const)
   ),
-  ...OPERATIONS.map((op) => [`${op} auto bf16`, { op, algorithm: "auto", dtype: "bf16" }] as const),
+  ...OPERATIONS.flatMap((op) =>
+    algorithmNames().map((algorithm) =>
+      [`${op} ${algorithm} bf16`, { op, algorithm, dtype: "bf16" }] as const
+    )
+  ),
   ["fwd bf16 to f32", { dtype: "bf16", outDtype: "f32", splits: 2 }],
   ["fwd f16 to f32", { dtype: "f16", outDtype: "f32", splits: 2 }],
   ...OPERATIONS.map((op) =>
@@ -230,7 +235,9 @@ function hashOf(planOf: (sizes: "constant" | "uniform") => Plan): string {
   try {
     for (const sizes of ["constant", "uniform"] as const) {
       for (const { kernel, bindings, uniforms, grid } of planOf(sizes).passes) {
-        hash.update(kernel.wgsl.replace(/\/\/.*/g, "").replace(/\s+/g, " ").trim());
+        const text = kernel.wgsl.replace(/\/\/.*/g, "").replace(/\s+/g, " ").trim();
+        assert.ok(!/\bbf16\b/.test(text), `${kernel.name}: WGSL has no bf16`);
+        hash.update(text);
         hash.update(JSON.stringify([bindings, kernel.bindings, grid, [...uniforms ?? []]]));
       }
     }

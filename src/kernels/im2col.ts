@@ -57,7 +57,7 @@ export function im2colKernel(
   element: Scalar,
 ): SizedKernel {
   const shared = sharedVector(matrix);
-  const four = typeName(element, 4);
+  const [one, four] = [typeName(element, 1), typeName(element, 4)];
   const width = shared === "channels" ? 4 : 1;
   const source = module.bind("source", "read", width, element, element);
   const target = module.bind("matrix", "write", 4, element, element);
@@ -84,7 +84,7 @@ export function im2colKernel(
   const vectors = size("vectors", leading / 4);
   const allLines = size("lines", lines);
   const wgsl = [
-    `fn element(group: u32, row: u32, column: u32) -> ${shared === "none" ? element : four} {`,
+    `fn element(group: u32, row: u32, column: u32) -> ${shared === "none" ? one : four} {`,
     text,
     `  return select(${zeroOf(element, shared === "none" ? 1 : 4)}, ${loads}, inside);`,
     "}",
