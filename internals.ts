@@ -42,7 +42,7 @@ export type {
 } from "./src/problem/plan_arithmetic.ts";
 
 export type { Candidate, Rival } from "./src/algorithms/plan.ts";
-export { type Balance, BALANCES } from "./src/algorithms/request.ts";
+export { type Balance, BALANCES } from "./src/algorithms/schedule.ts";
 export { type MathChoice, MATHS } from "./src/algorithms/request.ts";
 export type { TunedChoice, TuningTable } from "./src/algorithms/request.ts";
 export {
@@ -73,6 +73,7 @@ export type { Algorithm, AlgorithmOption, OptionChoice } from "./src/algorithms/
 export type { AlgorithmName } from "./src/algorithms/plan.ts";
 export { algorithmNames, algorithms, registerAlgorithm } from "./src/algorithms/registry.ts";
 export type { PlanRequest } from "./src/algorithms/request.ts";
+export type { Schedule } from "./src/algorithms/schedule.ts";
 
 export { browserProvider, openBrowserDevice } from "./src/gpu/browser.ts";
 export * from "./src/gpu/buffers.ts";

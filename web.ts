@@ -61,6 +61,7 @@ export { planConv, supportedAlgorithms, tryPlanConv } from "./src/algorithms/pla
 export { planGemm } from "./src/algorithms/gemm/plan.ts";
 export { isRefusal } from "./src/algorithms/refusal.ts";
 export type { PlanRequest } from "./src/algorithms/request.ts";
+export type { Schedule } from "./src/algorithms/schedule.ts";
 
 export { openBrowserDevice } from "./src/gpu/browser.ts";
 export { GpuDevice } from "./src/gpu/gpu_device.ts";

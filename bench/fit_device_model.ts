@@ -59,7 +59,7 @@ function asItRan({ name, request, algorithm, tile, kernel, ms }: MeasuredCase): 
     ...request,
     algorithm,
     ...(tile === undefined ? {} : { tile }),
-    ...(policy === undefined ? {} : { policy }),
+    schedule: { ...request.schedule, ...(policy === undefined ? {} : { policy }) },
   };
   return {
     name: `${name} ${kernel}`,

@@ -298,10 +298,10 @@ function hashOf({ passes }: Plan): string {
 /** Other ways in f16, a first one of every kind before further ones. */
 function otherWays(asked: PlanRequest): Ways {
   const gemm: PlanRequest = { ...asked, algorithm: "implicit-gemm" };
-  const plain: PlanRequest = { ...gemm, variant: { matrixUnits: false } };
+  const plain: PlanRequest = { ...gemm, schedule: { ...gemm.schedule, matrixUnits: false } };
   const named = (kind: string, request: PlanRequest, policies: readonly string[]) =>
     policies.flatMap((policy) => {
-      const one = { ...request, policy };
+      const one = { ...request, schedule: { ...request.schedule, policy } };
       const ms = predictMs(one, "implicit-gemm");
       return isRefusal(ms) || ms === undefined ? [] : [{ name: `${kind} ${policy}`, one, ms }];
     }).toSorted((a, b) => a.ms - b.ms);
@@ -314,7 +314,10 @@ function otherWays(asked: PlanRequest): Ways {
   const tiles = within(onUnits(OTHER_TILES), own);
   const threads = within(named("threads", plain, TILE_POLICIES.map(({ name }) => name)));
   const halfTile = threads.slice(0, 1).map(([name, one]) =>
-    [`${name} half tile`, { ...one, variant: { matrixUnits: false, halfTile: true } }] as const
+    [`${name} half tile`, {
+      ...one,
+      schedule: { ...one.schedule, matrixUnits: false, halfTile: true },
+    }] as const
   );
   const algorithms = ["depthwise", "im2win-fused", "direct"].map((algorithm) =>
     [algorithm, { ...asked, algorithm }] as const
@@ -325,7 +328,7 @@ function otherWays(asked: PlanRequest): Ways {
     [`${rival.algorithm} ${rival.tile ?? ""}`.trim(), requestFor(asked, rival)] as const
   );
   const variants = ["channelsLast", "tapRows", "packedFilter"].map((name) =>
-    [name, { ...gemm, variant: { [name]: true } }] as const
+    [name, { ...gemm, schedule: { ...gemm.schedule, [name]: true } }] as const
   );
   const device = deviceOf(asked);
   const sizes = [0.5, 2].map((size) =>

@@ -94,10 +94,12 @@ function planned(planning: ReturnType<typeof gpuPlanning>): KernelList {
   const variant = parseVariant([], values.with);
   const own = {
     ...planning,
-    ...(values.policy === undefined ? {} : { policy: values.policy }),
+    schedule: {
+      ...planning.schedule,
+      ...(values.policy === undefined ? {} : { policy: values.policy }),
+      ...(variant === undefined ? {} : { ...variant }),
+    },
     ...(values.math === undefined ? {} : { math: oneOf(MATHS)(values.math) }),
-    ...(variant === undefined ? {} : { variant }),
-    // A pair's kernels are looked at whatever they err.
     ...(values.pair === undefined ? {} : { maxBoundRatio: Infinity }),
   };
   if (values.op === "gemm") {

@@ -8,7 +8,8 @@
 import { parseArgs } from "node:util";
 import type { AlgorithmName } from "../src/algorithms/plan.ts";
 import { expectPlanned } from "../src/algorithms/refusal.ts";
-import { type Balance, MATHS } from "../src/algorithms/request.ts";
+import type { Balance } from "../src/algorithms/schedule.ts";
+import { MATHS } from "../src/algorithms/request.ts";
 import { oneOf } from "../src/cli/values.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";
@@ -54,8 +55,11 @@ const plan = expectPlanned(subject.planner.plan({
   ...gpuPlanning(gpu, {}),
   algorithm: values.algorithm as AlgorithmName | "auto",
   ...(values.math && { math: oneOf(MATHS)(values.math) }),
-  ...(values.balance && { balance: values.balance as Balance }),
-  ...(policy && { policy }),
+  schedule: {
+    ...gpuPlanning(gpu, {}).schedule,
+    ...(values.balance && { balance: values.balance as Balance }),
+    ...(policy && { policy }),
+  },
   ...(tile && { tile }),
   ...(pair && { pair }),
 }));

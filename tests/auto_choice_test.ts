@@ -65,9 +65,16 @@ Deno.test("auto says why it compares no times, and takes direct on a CPU where n
   const software = request(conv2, { device: softwareDevice(4) });
   const small = planConv({ ...software, maxWorkspaceBytes: 0 });
   assert.equal(small.algorithm, "direct");
-  const asked = { ...software, maxWorkspaceBytes: 0, policy: "small" };
+  const asked = {
+    ...software,
+    maxWorkspaceBytes: 0,
+    schedule: { ...software.schedule, policy: "small" },
+  };
   assert.throws(() => planConv(asked), /bytes of workspace, at most 0 are allowed/);
-  assert.match(planConv(request(conv2, { policy: "small" })).notes.at(-1)!, /^auto: a policy/);
+  assert.match(
+    planConv(request(conv2, { schedule: { policy: "small" } })).notes.at(-1)!,
+    /^auto: a policy/,
+  );
 });
 
 Deno.test("one channel to one channel is depthwise's, not a product of one row", () => {
@@ -113,8 +120,11 @@ Deno.test("auto takes what computes f16, on a GPU's figures as on a software dev
     const [wrong, text] of [
       [{ layout: "xyz" }, /^layout xyz is none of nchw, nhwc, chwn$/],
       [{ outDtype: "i8" }, /^outDtype i8 is none of f32, f16$/],
-      [{ splits: -1 }, /^-1 splits are no whole number from 1 on$/],
-      [{ splits: 1.5, algorithm: "winrs" }, /^1.5 splits are no whole number from 1 on$/],
+      [{ schedule: { splits: -1 } }, /^-1 splits are no whole number from 1 on$/],
+      [
+        { schedule: { splits: 1.5 }, algorithm: "winrs" },
+        /^1.5 splits are no whole number from 1 on$/,
+      ],
     ] as const
   ) {
     const asked = { ...unknown, dtype: "f32", ...wrong };

@@ -3,7 +3,7 @@ import type { GemmRequest } from "../src/algorithms/gemm/operands.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
 import { policyFits } from "../src/algorithms/tile_candidates.ts";
 import type { GpuDevice } from "../src/gpu/gpu_device.ts";
-import type { KernelVariant } from "../src/kernels/variant.ts";
+import type { Schedule } from "../src/algorithms/schedule.ts";
 import { TILE_POLICIES } from "../src/kernels/policy.ts";
 import {
   type GemmAccumulate,
@@ -17,6 +17,7 @@ import { gemmSubject } from "../src/run/gemm_subject.ts";
 import { fillOperands } from "../src/run/operands.ts";
 import { runPlan } from "../src/run/executor.ts";
 import type { HostData } from "../src/run/subject.ts";
+import { defined } from "../src/defined.ts";
 
 /** One step of the epilogue at a time, and all together. */
 export const EPILOGUES: readonly Partial<GemmProblem>[] = [
@@ -51,7 +52,7 @@ export const SIZES = [[33, 35, 37], [70, 41, 129], [68, 44, 112]] as const;
 export interface Arithmetic {
   readonly dtype: GemmDType;
   readonly accumulate?: GemmAccumulate;
-  readonly variant?: KernelVariant;
+  readonly schedule?: Schedule;
   /** What a device needs for it. */
   readonly feature?: string;
 }
@@ -59,7 +60,7 @@ export interface Arithmetic {
 export const ARITHMETIC: readonly Arithmetic[] = [
   { dtype: "f32" },
   { dtype: "f16", feature: "shader-f16" },
-  { dtype: "f16", variant: { halfTile: true }, feature: "shader-f16" },
+  { dtype: "f16", schedule: { halfTile: true }, feature: "shader-f16" },
   { dtype: "f16", accumulate: "f16", feature: "shader-f16" },
   { dtype: "bf16" },
   { dtype: "i8" },
@@ -73,7 +74,9 @@ export function epiloguesOf(dtype: GemmDType): readonly Partial<GemmProblem>[] {
 }
 
 /** What a product is planned with beside the defaults of {@linkcode multiply}; undefined leaves one to the planner. */
-export type Choice = { [field in keyof GemmRequest]?: GemmRequest[field] | undefined };
+export type Choice =
+  & { [field in Exclude<keyof GemmRequest, "schedule">]?: GemmRequest[field] | undefined }
+  & { schedule?: { readonly [field in keyof Schedule]?: Schedule[field] | undefined } | undefined };
 
 /** Runs a product once and compares all of it with the reference. */
 export async function multiply(
@@ -83,7 +86,11 @@ export async function multiply(
 ) {
   const problem = gemmProblem(init);
   const { dtype = "f32" } = choice;
-  const asked = { policy: "tiny", splits: 1, sizes: "uniform" as const, ...choice };
+  const asked = {
+    sizes: "uniform" as const,
+    ...choice,
+    schedule: defined({ policy: "tiny", splits: 1, ...choice.schedule }),
+  };
   const said: Partial<GemmRequest> = Object.fromEntries(
     Object.entries(asked).filter(([, value]) => value !== undefined),
   );
@@ -132,7 +139,12 @@ export function* gemmMatrix(
         .filter((_, i) => (i + way + 4 * place + 2 * turn) % share === 0);
       for (const epilogue of epilogues) {
         const problem = { m, n, k, transpose, ...epilogue };
-        for (const splits of [1, 3]) yield { problem, choice: { ...arithmetic, policy, splits } };
+        for (const splits of [1, 3]) {
+          yield {
+            problem,
+            choice: { ...arithmetic, schedule: { ...arithmetic.schedule, policy, splits } },
+          };
+        }
       }
     }
   }

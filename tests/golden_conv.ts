@@ -19,6 +19,7 @@ import type { HostData, HostOperands } from "../src/run/subject.ts";
 import { convertDType } from "../src/tensor/convert.ts";
 import { convertLayout, filterLayoutFor, type Layout } from "../src/tensor/layout.ts";
 import { tensor } from "../src/tensor/tensor.ts";
+import { defined } from "../src/defined.ts";
 
 /** One cell of the matrix that every driver must pass. */
 export interface GoldenRun {
@@ -47,10 +48,13 @@ export interface GoldenRun {
 export function goldenRequest(
   { limits, matrixUnits }: Pick<GpuDevice, "limits" | "matrixUnits">,
   golden: GoldenCase,
-  { matrixUnits: units = false, limits: less, dtype = "f32", sizes = "uniform", ...run }: GoldenRun,
+  { matrixUnits: units = false, limits: less, dtype = "f32", sizes = "uniform", ...others }:
+    GoldenRun,
 ) {
+  const { policy, splits, flush, variant, ...run } = others;
   return {
     ...run,
+    schedule: defined({ policy, splits, flush, ...variant }),
     problem: golden.problems[run.op],
     dtype,
     filterLayout: filterLayoutFor(run.layout),

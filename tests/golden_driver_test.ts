@@ -42,7 +42,7 @@ for (const { name: algorithm, options } of algorithms()) {
           op,
           algorithm,
           layout,
-          ...(algorithm === "winrs" || !options.includes("variant") ? {} : CHEAP),
+          ...(algorithm === "winrs" || !options.includes("prefetch") ? {} : CHEAP),
         };
         const able = golden.find((one) => !isRefusal(tryPlanConv(goldenRequest(gpu, one, run))));
         const none = NONE[algorithm]?.includes(op) ?? false;

@@ -67,7 +67,7 @@ Deno.test("what is too large for a device, or for kernels, is refused, and no fa
         sizes,
         ...(random() < 0.2 ? { device: softwareDevice(4) } : {}),
         ...(random() < 0.2 ? { maxWorkspaceBytes: size(1e10) } : {}),
-        ...(random() < 0.1 ? { splits: 1 + size(600) } : {}),
+        schedule: { ...(random() < 0.1 ? { splits: 1 + size(600) } : {}) },
       }),
       tryPlanGemm({
         problem: gemmProblem({ m: size(1e6), n: size(1e6), k: size(1e6), batch: size(20) }),

@@ -33,7 +33,7 @@ function conv(
 
 const [TAPWISE, LAST] = [{ algorithm: "implicit-gemm" }, {
   algorithm: "implicit-gemm",
-  variant: { channelsLast: true },
+  schedule: { channelsLast: true },
 }] as const satisfies readonly Asked[];
 
 /**
@@ -108,17 +108,20 @@ export function convKernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): 
   for (const [problem, layout, asked, name] of bytes ? BYTE_CONVS : HALF_CONVS) {
     const gathered = !bytes && layout === "nhwc" && problem.op !== "bwd-filter" &&
       asked.algorithm === "implicit-gemm";
-    const ways = bytes
-      ? [{}, { outDtype: "i8", epilogue: { ...NO_EPILOGUE, scale: 0.01 } }] as const
-      : [{}, { outDtype: "f32", flush: 128 }] as const;
+    const ways: readonly Partial<PlanRequest>[] = bytes
+      ? [{}, { outDtype: "i8", epilogue: { ...NO_EPILOGUE, scale: 0.01 } }]
+      : [{}, { outDtype: "f32", schedule: { flush: 128 } }];
     const policies = matrixPolicies(unit, lanes, false, { gathered });
     for (const [i, { name: policy }] of policies.entries()) {
-      const plan = planConv(request(problem, {
-        ...{ dtype, layout, policy, limits, matrixUnits: { lanes, units: [unit] } },
-        ...asked,
-        ...ways[i % 2],
-        sizes: i % 4 < 2 ? "constant" : "uniform",
-      }));
+      const plan = planConv(
+        request(problem, {
+          ...{ dtype, layout, limits, matrixUnits: { lanes, units: [unit] } },
+          ...asked,
+          ...ways[i % 2],
+          sizes: i % 4 < 2 ? "constant" : "uniform",
+          schedule: { policy, ...asked.schedule, ...ways[i % 2]?.schedule },
+        }),
+      );
       assert.match(plan.kernel, name, policy);
       assert.match(plan.kernel, /_mma/);
       for (const { kernel } of plan.passes) {

@@ -64,7 +64,7 @@ const OTHER_UNITS: typeof UNITS = [
 const TILES = ["128x128x32_64x32m", "256x128x32_64x64m", "128x192x32_64x48m", "64x32x32_16x32m"];
 
 /** Results whose sums are stored on their way. */
-const STORED = { outDtype: "f32", flush: 128 } as const;
+const STORED = { outDtype: "f32", schedule: { flush: 128 } } as const;
 
 /** Tiles of f32 in halves, whose steps are of high and of low ones. */
 const SPLIT_TILES = ["128x128x32_64x32m", "128x64x32_32x32m", "64x64x64_32x16m"];
@@ -89,7 +89,11 @@ export function kernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): Kern
   const split = dtype === "f32";
   const add = (size: number, more: Partial<GemmRequest>, rest = {}) => {
     const problem = gemmProblem({ m: size, n: size, k: size, ...rest });
-    const request = { policy: "matrix-small", ...(split && { math: "f16x3" as const }), ...more };
+    const request = {
+      ...(split && { math: "f16x3" as const }),
+      ...more,
+      schedule: { policy: "matrix-small", ...more.schedule },
+    };
     const plan = planGemm({ problem, dtype, limits, matrixUnits, ...request });
     for (const { kernel } of plan.passes) {
       assert.ok(kernel.workgroupBytes <= 49_152, `${kernel.name} takes ${kernel.workgroupBytes}`);
@@ -100,33 +104,42 @@ export function kernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): Kern
     TRANSPOSES.forEach((transpose, i) => {
       // Of each a size that no vector divides, and one of eights.
       for (const size of i % 2 === 0 ? [33, 2064] : [64, 2049]) {
-        add(size, { policy }, { transpose });
+        add(size, { schedule: { policy } }, { transpose });
       }
     });
     // Sums that are stored on their way, and such as leave one by one.
     if (dtype === "f16") {
-      for (const size of [2064, 2049]) add(size, { policy, outDtype: "f32", flush: 512 });
+      for (const size of [2064, 2049]) {
+        add(size, { schedule: { policy, flush: 512 }, outDtype: "f32" });
+      }
     }
-    add(8192, { policy, splits: 2 });
-    add(8192, { policy, balance: "none" });
+    add(8192, { schedule: { policy, splits: 2 } });
+    add(8192, { schedule: { policy, balance: "none" } });
   }
   const tiles = (split ? SPLIT_TILES : TILES).filter((name) =>
     parseMatrixPolicy(name, unit, lanes, split)
   );
   for (const policy of tiles) {
-    for (const transpose of TRANSPOSES) add(2049, { policy }, { transpose });
+    for (const transpose of TRANSPOSES) add(2049, { schedule: { policy } }, { transpose });
   }
   const epilogue = { alpha: 3, beta: -2, residual: true, bias: "row", activation: "relu" } as const;
   for (const sizes of ["constant", "uniform"] as const) {
-    add(640, { sizes, splits: 2 }, epilogue);
-    add(640, { sizes, balance: "stream-k", device: softwareDevice(4) }, epilogue);
+    add(640, { sizes, schedule: { splits: 2 } }, epilogue);
+    add(640, { sizes, schedule: { balance: "stream-k" }, device: softwareDevice(4) }, epilogue);
     for (const variant of [{ doubleBuffer: true }, { prefetch: false }]) {
-      add(640, { sizes, variant }, epilogue);
-      if (dtype === "f16") add(640, { sizes, variant, ...STORED }, epilogue);
+      add(640, { sizes, schedule: { ...variant } }, epilogue);
+      if (dtype === "f16") {
+        add(640, { sizes, ...STORED, schedule: { ...variant, ...STORED.schedule } }, epilogue);
+      }
     }
     if (dtype !== "f16") continue;
-    add(640, { sizes, splits: 2, ...STORED }, epilogue);
-    add(640, { sizes, balance: "stream-k", device: softwareDevice(4), ...STORED }, epilogue);
+    add(640, { sizes, ...STORED, schedule: { splits: 2, ...STORED.schedule } }, epilogue);
+    add(640, {
+      sizes,
+      device: softwareDevice(4),
+      ...STORED,
+      schedule: { balance: "stream-k", ...STORED.schedule },
+    }, epilogue);
   }
   if (dtype === "f16") {
     const stored = [...found.keys()].filter((name) => /_stored\d+_/.test(name));
@@ -154,18 +167,19 @@ export function sliceKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel
         paddingBegin: [1, 1],
       });
       for (const sizes of ["constant", "uniform"] as const) {
-        const plan = planConv(request(problem, {
-          algorithm: "winrs",
-          dtype: "f16",
-          layout: "nhwc",
-          limits,
-          matrixUnits: { lanes, units: [unit] },
-          variant: { halfTile: true },
-          maxBoundRatio: Infinity,
-          pair: omegaName(omega),
-          sizes,
-          ...(flush === undefined ? {} : { flush }),
-        }));
+        const plan = planConv(
+          request(problem, {
+            algorithm: "winrs",
+            dtype: "f16",
+            layout: "nhwc",
+            limits,
+            matrixUnits: { lanes, units: [unit] },
+            schedule: { halfTile: true, ...(flush === undefined ? {} : { flush }) },
+            maxBoundRatio: Infinity,
+            pair: omegaName(omega),
+            sizes,
+          }),
+        );
         for (const { kernel } of plan.passes) found.set(kernel.name, kernel);
       }
     }
@@ -201,7 +215,7 @@ export function splitConvKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Ke
       const sizes = i % 2 === 0 ? "constant" : "uniform";
       for (const [inChannels, splits] of [[100, 1], [700, 1], [700, 2]] as const) {
         const algorithm = "winograd2d-nonfused";
-        add({ op, inChannels }, { algorithm, layout, policy, splits, sizes });
+        add({ op, inChannels }, { algorithm, layout, schedule: { policy, splits }, sizes });
       }
       // Halves in turn are whole steps of the deepest tile.
       const whole = { op, batch: 29, inChannels: 704, outChannels: 128 };
@@ -210,8 +224,7 @@ export function splitConvKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Ke
         const choice = {
           algorithm: "implicit-gemm",
           layout: lying,
-          policy,
-          splits,
+          schedule: { policy, splits },
           sizes,
         } as const;
         add({ ...whole, stride: [stride, stride] }, choice);
@@ -291,10 +304,13 @@ export function rowKernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): K
     for (const [i, { name: policy }] of matrixPolicies(unit, lanes, false, rows).entries()) {
       const asked = halfRequest({ unit, lanes }, problem, {
         ...(bytes ? { dtype } : {}),
-        variant: { ...(bytes ? {} : { halfTile: true }), tapRows: true },
+        schedule: {
+          ...(bytes ? {} : { halfTile: true }),
+          tapRows: true,
+          policy,
+          ...(end > 0 ? { balance: "none" as const } : {}),
+        },
         filterLayout,
-        policy,
-        ...(end > 0 ? { balance: "none" as const } : {}),
         sizes: i % 2 === 0 ? "constant" : "uniform",
       });
       // Rows of the largest tiles are more than there is room for.
@@ -331,11 +347,13 @@ export function classKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel
   });
   for (const [i, { name: policy }] of matrixPolicies(unit, lanes).entries()) {
     for (const outDtype of ["f16", "f32"] as const) {
-      const plan = planConv(halfRequest({ unit, lanes }, problem, {
-        policy,
-        outDtype,
-        sizes: i % 2 === 0 ? "constant" : "uniform",
-      }));
+      const plan = planConv(
+        halfRequest({ unit, lanes }, problem, {
+          schedule: { policy },
+          outDtype,
+          sizes: i % 2 === 0 ? "constant" : "uniform",
+        }),
+      );
       for (const { kernel } of plan.passes) found.set(kernel.name, kernel);
     }
   }

@@ -30,10 +30,11 @@ const HALVES = PRODUCTS.find(({ dtype, unit }) => dtype === "f16" && unit.n === 
 Deno.test("rows of taps are refused for what cannot multiply them, and left aside where nobody asks for them", () => {
   const problem = square("fwd", [40, 40], 28, 64);
   const plan = (policy: string, tapRows: boolean) =>
-    tryPlanConv(halfRequest(HALVES, problem, {
-      variant: { halfTile: true, ...(tapRows && { tapRows }) },
-      policy,
-    }));
+    tryPlanConv(
+      halfRequest(HALVES, problem, {
+        schedule: { halfTile: true, ...(tapRows && { tapRows }), policy },
+      }),
+    );
   const refused = {
     "64x64x48_8x8": /no matrix units, which rows of taps are multiplied on/,
     "matrix-ahead": /policy matrix-ahead has steps of 16, rows of 3 taps take multiples of 48/,
@@ -51,7 +52,7 @@ Deno.test("rows of taps are refused for what cannot multiply them, and left asid
   }
   const halved = { ...problem, stride: [2, 2], outputSize: [14, 14] };
   const strided = tryPlanConv(
-    halfRequest(HALVES, halved, { policy: "matrix-large-deep" }),
+    halfRequest(HALVES, halved, { schedule: { policy: "matrix-large-deep" } }),
   );
   assert.ok(isRefusal(strided) && /matrix-large-deep multiplies rows of taps/.test(strided.text));
   // Two matrices of each tap deep: of rows alone, and so by rows whether or not they are asked for.
@@ -78,10 +79,11 @@ const gradient = (inChannels: number, outChannels: number) =>
 
 Deno.test("backward-filter goes by rows of taps on tiles that have a row's matrices beside each other", () => {
   const plan = (policy: string, tapRows: boolean) =>
-    tryPlanConv(halfRequest(HALVES, gradient(128, 128), {
-      variant: { halfTile: true, ...(tapRows && { tapRows }) },
-      policy,
-    }));
+    tryPlanConv(
+      halfRequest(HALVES, gradient(128, 128), {
+        schedule: { halfTile: true, ...(tapRows && { tapRows }), policy },
+      }),
+    );
   for (const policy of ["matrix-large", "matrix-ahead", "128x128x32_64x64m"]) {
     const asked = plan(policy, true);
     assert.ok(
@@ -111,10 +113,11 @@ Deno.test("rows of taps that no tile has room for are none where they are asked 
       paddingBegin: [1, 8],
       paddingEnd: [1, 8],
     };
-    return tryPlanConv(halfRequest(HALVES, problem, {
-      variant: { halfTile: true, tapRows: true },
-      ...(policy === undefined ? {} : { policy }),
-    }));
+    return tryPlanConv(
+      halfRequest(HALVES, problem, {
+        schedule: { halfTile: true, tapRows: true, ...(policy === undefined ? {} : { policy }) },
+      }),
+    );
   };
   const free = wide();
   assert.ok(!isRefusal(free) && !/_row3/.test(free.kernel), JSON.stringify(free));
@@ -132,12 +135,17 @@ Deno.test("rows of backward-filter that are longer than sums may be have steps b
       false,
     ]] as const
   ) {
-    const plan = planConv(halfRequest(HALVES, square("bwd-filter", [64, 64], size, 128), {
-      variant: { halfTile: true, tapRows: true },
-      outDtype: "f32",
-      policy: `64x48x${depth}_32x48m`,
-      balance: "none",
-    }));
+    const plan = planConv(
+      halfRequest(HALVES, square("bwd-filter", [64, 64], size, 128), {
+        schedule: {
+          halfTile: true,
+          tapRows: true,
+          policy: `64x48x${depth}_32x48m`,
+          balance: "none",
+        },
+        outDtype: "f32",
+      }),
+    );
     assert.equal(/_row3jy/.test(plan.kernel), joined, plan.kernel);
   }
 });
@@ -154,10 +162,12 @@ Deno.test("auto takes the deepest rows of backward-filter that there is room for
 
 Deno.test("images that are gathered tap by tap are read by tiles twice as deep where these fill a wave", () => {
   const planned = (text: string, op: Operation, more: Parameters<typeof halfRequest>[2] = {}) =>
-    tryPlanConv(halfRequest(HALVES, parseDescriptor(text, op), {
-      variant: { halfTile: true },
-      ...more,
-    }));
+    tryPlanConv(
+      halfRequest(HALVES, parseDescriptor(text, op), {
+        ...more,
+        schedule: { halfTile: true, ...more.schedule },
+      }),
+    );
   const kernel = (...asked: Parameters<typeof planned>) => expectPlanned(planned(...asked)).kernel;
   const one = "mb8ic1024ih32oc256kh1", strided = "mb16ic512ih8oc512kh4sh2ph1";
   // Tiles, or splits of tiles, for nearly all of 132 multiprocessors; of more results larger ones.
@@ -167,8 +177,8 @@ Deno.test("images that are gathered tap by tap are read by tiles twice as deep w
   // What backward-filter multiplies lies across its depth.
   assert.doesNotMatch(kernel(one, "bwd-filter"), /x64_mma/);
   for (const policy of ["matrix-eight-deep", "matrix-192-columns-deep"]) {
-    assert.match(kernel(one, "fwd", { policy }), /_128x1(28|92)x64_/);
-    const refused = planned(one, "bwd-filter", { policy });
+    assert.match(kernel(one, "fwd", { schedule: { policy } }), /_128x1(28|92)x64_/);
+    const refused = planned(one, "bwd-filter", { schedule: { policy } });
     assert.ok(isRefusal(refused) && /that are read tap by tap$/.test(refused.text), policy);
   }
 });

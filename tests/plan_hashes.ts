@@ -75,8 +75,8 @@ const CHOICES: readonly (readonly [
       [`${op} ${algorithm} bf16`, { op, algorithm, dtype: "bf16" }] as const
     )
   ),
-  ["fwd bf16 to f32", { dtype: "bf16", outDtype: "f32", splits: 2 }],
-  ["fwd f16 to f32", { dtype: "f16", outDtype: "f32", splits: 2 }],
+  ["fwd bf16 to f32", { dtype: "bf16", outDtype: "f32", schedule: { splits: 2 } }],
+  ["fwd f16 to f32", { dtype: "f16", outDtype: "f32", schedule: { splits: 2 } }],
   ...OPERATIONS.map((op) =>
     [`${op} in halves`, {
       op,
@@ -88,7 +88,7 @@ const CHOICES: readonly (readonly [
   ...(["direct", "implicit-gemm", "auto"] as const).map((algorithm) =>
     [`fwd ${algorithm} i8`, { algorithm, dtype: "i8" }] as const
   ),
-  ["fwd i8 split", { dtype: "i8", splits: 2 }],
+  ["fwd i8 split", { dtype: "i8", schedule: { splits: 2 } }],
   ...(["direct", "implicit-gemm"] as const).map((algorithm) =>
     [`fwd ${algorithm} i8 to i8`, {
       algorithm,
@@ -111,14 +111,18 @@ const CHOICES: readonly (readonly [
   ...ACTIVATIONS.filter((activation) => activation !== "none").map((activation) =>
     [`fwd ${activation}`, { epilogue: { bias: true, activation } }] as const
   ),
-  ["fwd stream-k", { balance: "stream-k", policy: "small" }],
-  ["fwd winograd1d flushed", { algorithm: "winograd1d", tile: "F(2,3)", flush: 64 }],
-  ["fwd winograd2d flushed", { algorithm: "winograd2d", tile: "F(2x2,3x3)", flush: 64 }],
+  ["fwd stream-k", { schedule: { balance: "stream-k", policy: "small" } }],
+  ["fwd winograd1d flushed", { algorithm: "winograd1d", tile: "F(2,3)", schedule: { flush: 64 } }],
+  ["fwd winograd2d flushed", {
+    algorithm: "winograd2d",
+    tile: "F(2x2,3x3)",
+    schedule: { flush: 64 },
+  }],
   ["bwd-filter winrs f16 half-tile", {
     op: "bwd-filter",
     algorithm: "winrs",
     dtype: "f16",
-    variant: { halfTile: true },
+    schedule: { halfTile: true },
   }],
   ["bwd-filter winrs pair", { op: "bwd-filter", algorithm: "winrs", pair: "a8n3r6,a4n3r2" }],
 ];
@@ -181,7 +185,7 @@ export function* planHashes(): Generator<string> {
     for (const variant of VARIANTS) {
       const problem = gemmProblem({ m, n, k });
       const hash = hashOf((sizes) =>
-        planGemm({ problem, dtype: "f32", limits: LARGE, sizes, variant })
+        planGemm({ problem, dtype: "f32", limits: LARGE, sizes, schedule: { ...variant } })
       );
       yield `${m},${n},${k} f32 ${JSON.stringify(variant)}: ${hash}`;
     }

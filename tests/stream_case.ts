@@ -118,7 +118,10 @@ export async function atOnce(executor: Executor, one: Case, files: OperandFiles 
 }
 
 /** A plan whose sums do not depend on the batch. */
-export const GEMM = { algorithm: "implicit-gemm", policy: "small", splits: 1 } as const;
+export const GEMM = {
+  algorithm: "implicit-gemm",
+  schedule: { policy: "small", splits: 1 },
+} as const;
 
 /** The executor with results that `spoil` has been at: those of the chunk with the given number. */
 export function spoilt(

@@ -90,10 +90,9 @@ export function randomGradients(
 }
 
 /** What to run: a filter of a size or a problem, and what is forced. */
-export interface WinrsRun extends Partial<Omit<PlanRequest, "problem" | "splits">> {
+export interface WinrsRun extends Partial<Omit<PlanRequest, "problem">> {
   readonly filter?: readonly [height: number, width: number];
   readonly problem?: ConvProblem;
-  readonly splits?: number | undefined;
   readonly layout: Layout;
   readonly onResult?: (result: Float32Array) => void;
 }
@@ -135,12 +134,9 @@ export async function runWinrs(
  * @throws {Error} if the gate fails.
  */
 export async function checkWinrs(gpu: GpuDevice, run: WinrsRun): Promise<string> {
-  const { filter, problem: given, splits, onResult, ...more } = run;
+  const { filter, problem: given, onResult, ...more } = run;
   const problem = given ?? filterProblem(filter ?? [3, 3]);
-  const request = winrsRequest(gpu, problem, {
-    ...more,
-    ...(splits === undefined ? {} : { splits }),
-  });
+  const request = winrsRequest(gpu, problem, more);
   const subject = convSubject(request);
   const operands = fillOperands(subject, "uniform11", 5);
   const { plan, result } = await runWinrs(gpu, request, operands);

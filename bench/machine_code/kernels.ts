@@ -66,8 +66,8 @@ export class KernelList {
 export function convKernels(asked: Asked, planning: Planning): KernelList {
   const list = new KernelList();
   const { tile, pair } = asked;
-  const { policy, variant } = planning;
-  const forced = [policy, variant, tile, pair].some((choice) => choice !== undefined);
+  const { schedule = {} } = planning;
+  const forced = [...Object.values(schedule), tile, pair].some((choice) => choice !== undefined);
   for (const shape of asked.problems) {
     for (const op of asked.ops) {
       for (const layout of asked.layouts) {
@@ -113,7 +113,7 @@ export function gemmKernels(
     for (const dtype of dtypes) {
       list.add(
         gemmSubject(problem, { dtype }).planner.plan(planning),
-        planning.policy === undefined,
+        planning.schedule?.policy === undefined,
       );
     }
   }

@@ -224,7 +224,7 @@ Deno.test("kernels of plans are listed once, with the plans that run them and wh
   const forced = convKernels({
     ...asked,
     algorithms: ["implicit-gemm", "winrs"],
-  }, { ...planning, policy: "small" });
+  }, { ...planning, schedule: { policy: "small" } });
   assert.ok([...forced.kernels.values()].every(({ auto }) => !auto));
   assert.equal([...forced.refused.values()].reduce((sum, count) => sum + count), 2);
   const product = gemmKernels([parseGemm("512 512 512")], ["f32"], planning).kernels;

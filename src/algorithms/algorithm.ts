@@ -4,6 +4,7 @@ import { boundRatioLimit } from "../problem/error_bound.ts";
 import type { AlgorithmName, Candidate, Plan } from "./plan.ts";
 import type { Planned } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
+import type { Schedule } from "./schedule.ts";
 
 /**
  * How much `auto` lets an algorithm enlarge rounding errors where the user says nothing. Forward and backward-data: all
@@ -39,16 +40,8 @@ export function inaccuracy({ exact }: PlanRequest, amplification: number, allowe
     : `enlarges rounding errors ${figure(amplification)} times, ${figure(allowed)} are allowed`;
 }
 
-/** Options of a request that only some algorithms have. */
-export type AlgorithmOption =
-  | "policy"
-  | "splits"
-  | "tile"
-  | "pair"
-  | "variant"
-  /** Software pipelining alone, which fused Winograd has too. */
-  | "slice-loop"
-  | "math";
+/** What a request says that only some algorithms have: fields of its schedule and others. */
+export type AlgorithmOption = keyof Schedule | "tile" | "pair" | "math";
 
 /** Options of an algorithm that are worth measuring, as a request says them; the planner's choice where absent. */
 export interface OptionChoice {

@@ -8,6 +8,7 @@ export {
   parseVariant,
   variantNames,
   variantTrait,
+  variesLoop,
 } from "../kernels/variant.ts";
 
 /** Policies whose threads multiply by themselves. */

@@ -273,7 +273,7 @@ export function cutPasses(
   { elements: types, buffers, ends }: Omit<ProblemBuffers, "tensor">,
   make: (part: ProductPart) => Pass,
 ): { product: Pass; sums: Pass[]; cut: Cut } {
-  const { problem: { groups }, variant } = request;
+  const { problem: { groups }, schedule: variant } = request;
   const { cut, rows, columns, target } = shape;
   const { policy, splits, head } = cut;
   const sum = sumOf(types);
@@ -343,11 +343,11 @@ const MOVING = 0.2;
 
 /** The request with f16 tiles, where the planner chooses them: on matrix units, and where memory bounds the product. */
 export function withHalfTile(request: PlanRequest, cut: Cut): PlanRequest {
-  const { dtype, variant } = request;
+  const { dtype, schedule: variant } = request;
   if (dtype !== "f16" || variant?.halfTile !== undefined) return request;
   const multiplying = productTime(cut.cost, deviceOf(request).rates.gathered);
   const half = cut.policy.matrix !== undefined || tensorsTime(request) >= MOVING * multiplying;
-  return half ? { ...request, variant: { ...variant, halfTile: true } } : request;
+  return half ? { ...request, schedule: { ...request.schedule, halfTile: true } } : request;
 }
 
 /** Bytes of a sector: memory reads and rewrites one that a store fills in part. */

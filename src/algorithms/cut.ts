@@ -5,7 +5,8 @@ import { isSmallCpu, loopCost, residentTiles } from "./loop_cost.ts";
 import { MOST_ITERATIONS } from "./passes.ts";
 import type { Product } from "./product.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
-import type { Balance, PlanRequest } from "./request.ts";
+import type { Balance } from "./schedule.ts";
+import type { PlanRequest } from "./request.ts";
 import { tileCandidates, type TileRequest } from "./tile_candidates.ts";
 import { doubleBuffersRegisters } from "../kernels/loop/matrix_tile.ts";
 import { productWorkgroups, stepIterations } from "../kernels/product_kernel.ts";
@@ -87,9 +88,9 @@ const WORTH_MORE_SPLITS = 0.02;
 
 type CutRequest =
   & TileRequest
-  & Pick<PlanRequest, "splits" | "balance" | "sizes" | "maxWorkspaceBytes">;
+  & Pick<PlanRequest, "schedule" | "sizes" | "maxWorkspaceBytes">;
 
-function mostSteps(policy: TilePolicy, { variant }: CutRequest): number {
+function mostSteps(policy: TilePolicy, { schedule: variant }: CutRequest): number {
   return Math.floor(MOST_STEP_ITERATIONS / (1 + stepIterations(policy, variant)));
 }
 
@@ -103,7 +104,7 @@ export function chooseCut(
   asked: CutRequest,
   candidates: readonly TilePolicy[] = TILE_POLICIES,
 ): Cut | undefined {
-  const { splits, balance = "auto" } = asked;
+  const { schedule: { splits, balance = "auto" } = {} } = asked;
   const device = deviceOf(asked);
   const roomy = policiesWithinWorkspace(product, candidates, asked);
   const cheapest = (cuts: Iterable<Cut>, suits: (cut: Cut) => boolean = () => true) => {
@@ -163,11 +164,11 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutRequest): Gen
   const row = tapRingOf(product.b)?.row?.steps;
   const room = mostSplits(product, policy, asked, product.elements);
   const most = Math.max(1, Math.min(steps / (row ?? 1), room));
-  const needed = asked.balance === "split-k" ? 2 : 1;
+  const needed = asked.schedule?.balance === "split-k" ? 2 : 1;
   const least = Math.min(most, Math.max(needed, Math.ceil(steps / mostSteps(policy, asked))));
-  const forced = asked.splits === undefined
-    ? asked.balance === "none" ? least : undefined
-    : Math.min(most, asked.splits);
+  const forced = asked.schedule?.splits === undefined
+    ? asked.schedule?.balance === "none" ? least : undefined
+    : Math.min(most, asked.schedule?.splits);
   const device = deviceOf(asked);
   const loopOf = loopCost(device, product, policy);
   const filling = Array.from(
@@ -216,7 +217,9 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutRequest):
     if (head <= 0 || tail === 0) continue;
     const elements = tail * policy.rows * policy.columns;
     const most = Math.min(steps, mostSplits(product, policy, asked, elements));
-    const forced = asked.splits === undefined ? undefined : Math.min(most, asked.splits);
+    const forced = asked.schedule?.splits === undefined
+      ? undefined
+      : Math.min(most, asked.schedule?.splits);
     for (const splits of splitsBetween(Math.max(2, forced ?? 2), forced ?? most)) {
       const schedule = unitSchedule(policy, product.matrix?.chain, {
         steps,
@@ -303,7 +306,7 @@ function reduceCost({ costs }: DeviceModel, splits: number, elements: number): n
 
 /** Refuses numbers of splits, or of products between flushes, that are none. */
 export function refuseCounts(
-  { splits = 1, flush = 0 }: { readonly splits?: number; readonly flush?: number },
+  { schedule: { splits = 1, flush = 0 } = {} }: Pick<PlanRequest, "schedule">,
 ): Refusal | undefined {
   if (!Number.isSafeInteger(splits) || splits < 1) {
     return refusal("problem", `${splits} splits are no whole number from 1 on`);
@@ -314,7 +317,7 @@ export function refuseCounts(
 }
 
 export function refuseBalance(
-  { splits, balance = "auto" }: Pick<CutRequest, "splits" | "balance">,
+  { schedule: { splits, balance = "auto" } = {} }: Pick<CutRequest, "schedule">,
 ): Refusal | undefined {
   if (splits === undefined || balance === "auto") return undefined;
   return (balance === "none" ? splits > 1 : splits < 2)
@@ -347,7 +350,11 @@ export const UNBOUND_NOTE =
  *
  * @param tiles Of the whole product.
  */
-export function cutNotes(cut: Cut, tiles: number, { splits: asked = 1 }: CutRequest): string[] {
+export function cutNotes(
+  cut: Cut,
+  tiles: number,
+  { schedule: { splits: asked = 1 } = {} }: CutRequest,
+): string[] {
   const { splits, unbound } = cut;
   return [
     cutNote(cut, tiles),

@@ -16,7 +16,7 @@ import { DEFAULT_LIMITS, type Pass } from "./plan.ts";
 import { planConv } from "./planner.ts";
 import type { Product } from "./product.ts";
 import { expectPlanned } from "./refusal.ts";
-import type { Balance } from "./request.ts";
+import type { Balance } from "./schedule.ts";
 
 const limits = {
   ...DEFAULT_LIMITS,
@@ -34,7 +34,12 @@ function product(rows: number, columns: number, steps: number, batches = 1): Pro
 
 function request(m: number, n: number, k: number, balance: Balance, splits?: number) {
   const problem = gemmProblem({ m, n, k });
-  return { problem, dtype: "f32", limits, balance, ...(splits ? { splits } : {}) } as const;
+  return {
+    problem,
+    dtype: "f32",
+    limits,
+    schedule: { balance, ...(splits ? { splits } : {}) },
+  } as const;
 }
 
 Deno.test("stream-K runs whole waves whole, and gives every other tile splits that all have steps", () => {
@@ -51,7 +56,7 @@ Deno.test("stream-K runs whole waves whole, and gives every other tile splits th
     ] as const
   ) {
     const tiles = Math.ceil(rows / 64) * Math.ceil(columns / 128) * batches;
-    const asked = { limits, balance: "stream-k" } as const;
+    const asked = { limits, schedule: { balance: "stream-k" } } as const;
     const cut = chooseCut(product(rows, columns, steps, batches), asked, [wide])!;
     const { head, splits } = cut;
     // Fewer than a wave are cut as without it.
@@ -82,7 +87,10 @@ Deno.test("planGemm() makes of a stream-K cut one kernel of whole and split tile
     assert.deepEqual(written(sums!), ["output"]);
     const partials = plan.buffers.find(({ name }) => name === "partial results")!;
     assert.equal(partials.bytes, 4 * (tiles - head) * splits * policy.rows * policy.columns);
-    const whole = planGemm({ ...asked, balance: "none", policy: policy.name });
+    const whole = planGemm({
+      ...asked,
+      schedule: { ...asked.schedule, balance: "none", policy: policy.name },
+    });
     assert.equal(plan.multiplications, whole.multiplications);
   }
 });
@@ -106,7 +114,8 @@ Deno.test("convolutions whose kernel of stream-K would have a binding too many a
     const plan = (most: number) =>
       planConv({
         ...{ problem, dtype: "f32", layout: "nhwc", filterLayout: "krsc", algorithm } as const,
-        ...{ epilogue: NO_EPILOGUE, balance: "stream-k" } as const,
+        schedule: { balance: "stream-k" },
+        ...{ epilogue: NO_EPILOGUE } as const,
         limits: { ...limits, maxStorageBuffersPerShaderStage: most },
       });
     const notes = (most: number) => plan(most).notes.join("\n");
@@ -149,7 +158,7 @@ Deno.test("a user's splits are those of auto's even cut, of split-K or of stream
 
 Deno.test("expectPlanned(cutProduct()) refuses splits that the balance contradicts", () => {
   const cut = (balance: Balance, splits: number) =>
-    expectPlanned(cutProduct({ limits, balance, splits }, product(512, 512, 32)));
+    expectPlanned(cutProduct({ limits, schedule: { balance, splits } }, product(512, 512, 32)));
   assert.throws(() => cut("none", 2), /RangeError: Cannot plan: balance none contradicts 2 splits/);
   assert.throws(() => cut("split-k", 1), /balance split-k contradicts 1 splits/);
   assert.throws(() => cut("stream-k", 1), /balance stream-k contradicts 1 splits/);
@@ -157,7 +166,11 @@ Deno.test("expectPlanned(cutProduct()) refuses splits that the balance contradic
 });
 
 Deno.test("stream-K that is asked for is taken by whichever policy has whole waves and room for its partial results", () => {
-  const asked = { limits, balance: "stream-k", splits: 3, maxWorkspaceBytes: 4e6 } as const;
+  const asked = {
+    limits,
+    schedule: { balance: "stream-k", splits: 3 },
+    maxWorkspaceBytes: 4e6,
+  } as const;
   const cut = expectPlanned(cutProduct(asked, product(2048, 2048, 128)));
   assert.ok(cut.head! > 0 && cut.splits === 3);
 });
@@ -166,7 +179,7 @@ Deno.test("partial results keep within the workspace and a binding", () => {
   for (const balance of ["split-k", "stream-k"] as const) {
     const splitsOf = (maxWorkspaceBytes: number) =>
       expectPlanned(cutProduct(
-        { limits, balance, policy: "small", maxWorkspaceBytes },
+        { limits, schedule: { balance, policy: "small" }, maxWorkspaceBytes },
         product(512, 512, 4096),
       ));
     const bytes = 4 * 512 * 512;
@@ -214,7 +227,7 @@ Deno.test("split depth costs what as many tiles of less depth cost, the movement
   const policy = findPolicy("wide")!;
   const device = { ...H200, costs: { ...H200.costs, element: 12, dispatch: 5e7 } };
   const cost = (batches: number, steps: number, splits: number, elements: number) => {
-    const asked = { limits, device, candidates: [policy], splits };
+    const asked = { limits, device, candidates: [policy], schedule: { splits } };
     return chooseCut({ ...product(256, 512, steps, batches), elements, streams: false }, asked)!
       .cost;
   };
@@ -235,7 +248,7 @@ Deno.test("filling and storing take a tile as long as so many more steps, on sma
   const { fill, store } = H200.costs;
   for (const [device, ends] of [[H200, fill + store / depth], [softwareDevice(4), 2]] as const) {
     const cost = (steps: number) =>
-      chooseCut(product(256, 512, steps), { limits, device, balance: "none" }, [
+      chooseCut(product(256, 512, steps), { limits, device, schedule: { balance: "none" } }, [
         findPolicy("wide")!,
       ])!.cost;
     for (const steps of [2, 10, 100]) {
@@ -258,16 +271,22 @@ Deno.test("fewer splits are taken but where more save a fiftieth of the split ti
         const tiles = Math.ceil(m / policy.rows) * Math.ceil(n / policy.columns);
         const share = head === undefined ? 1 : 1 - head / tiles;
         const balance = head === undefined ? "split-k" : "stream-k";
-        const forced = { policy: policy.name, balance } as const;
+        const forced = { schedule: { policy: policy.name, balance } } as const;
         for (let fewer = 2; fewer < Math.min(splits, 33); fewer++) {
-          const other = cutOf(m, n, k, { ...forced, splits: fewer });
+          const other = cutOf(m, n, k, {
+            ...forced,
+            schedule: { ...forced.schedule, splits: fewer },
+          });
           if (other.head !== head || other.splits !== fewer) continue;
           assert.ok(cost <= (1 - 0.02 * share) * other.cost, `${m} ${n} ${k}: ${fewer}`);
         }
         if (head === undefined) even++;
         else {
           streamed++;
-          assert.ok(cost < 0.99 * cutOf(m, n, k, { balance: "none" }).cost, `${m} ${n} ${k}`);
+          assert.ok(
+            cost < 0.99 * cutOf(m, n, k, { schedule: { balance: "none" } }).cost,
+            `${m} ${n} ${k}`,
+          );
         }
       }
     }
@@ -298,8 +317,8 @@ Deno.test("on matrix units the ends of a tile take as long whatever multiplies i
         const k = dtype === "i8" ? 4 * values : values;
         const problem = gemmProblem({ m, n, k, transpose: dtype === "i8" ? "nt" : "tn" });
         const cut = cutGemm({
-          ...{ problem, dtype, limits, device: H200, matrixUnits, policy: name, balance: "none" },
-          // Whatever packing costs, it is no part of a tile.
+          schedule: { policy: name, balance: "none" },
+          ...{ problem, dtype, limits, device: H200, matrixUnits },
           ...(dtype === "i8" && { device: { ...H200, costs: { ...H200.costs, element: 1e9 } } }),
         });
         return expectPlanned(cut).cost / (m * n);
@@ -353,6 +372,6 @@ Deno.test("chooseCut() never makes a split without steps, and honours a forced o
     })!;
     assert.ok(Math.ceil(10 / splits) * (splits - 1) < 10, `${splits} splits`);
   }
-  assert.equal(chooseCut(small, { limits, device: H200, splits: 4 })!.splits, 4);
-  assert.equal(chooseCut(small, { limits, device: H200, splits: 99 })!.splits, 10);
+  assert.equal(chooseCut(small, { limits, device: H200, schedule: { splits: 4 } })!.splits, 4);
+  assert.equal(chooseCut(small, { limits, device: H200, schedule: { splits: 99 } })!.splits, 10);
 });

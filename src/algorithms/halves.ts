@@ -49,14 +49,14 @@ interface SplitChoice {
 
 /** How f32 is multiplied: as is asked for, or what takes less time where the device's model says that halves may be taken at all. */
 export function chooseSplit(
-  request: Pick<PlanRequest, "math" | "policy" | "exact" | "variant" | "device"> & {
+  request: Pick<PlanRequest, "math" | "schedule" | "exact" | "device"> & {
     readonly dtype: string;
   },
   { products, hasUnit, least = 0, clearly, time }: SplitChoice,
 ): Planned<"f16x3" | "f32"> {
-  const { dtype, math = "auto", policy, exact = false } = request;
+  const { dtype, math = "auto", exact = false, schedule: { policy } = {} } = request;
   const refused = refuseSplitMath({ dtype, depth: products, hasUnit }) ??
-    (request.variant?.matrixUnits === false
+    (request.schedule?.matrixUnits === false
       ? refusal("problem", "math f16x3 multiplies on matrix units, which the variant leaves out")
       : undefined);
   if (math === "f16x3") return refused ?? "f16x3";
@@ -131,7 +131,7 @@ export function planInMath<Geometry>(
   plan: (geometry: Geometry) => Planned<Plan>,
 ): Planned<Plan> {
   const planned = plan(geometry);
-  if (request.math !== "f16x3" || asked.math === "f16x3" || asked.policy !== undefined) {
+  if (request.math !== "f16x3" || asked.math === "f16x3" || asked.schedule?.policy !== undefined) {
     return planned;
   }
   const { maxWorkspaceBytes = Infinity, limits } = asked;

@@ -106,8 +106,8 @@ function fixedChoice(request: PlanRequest): FixedChoice | undefined {
     if (hasOptions(name)) return { name, why, replaceable: true };
   }
   if (request.tile !== undefined) return undefined;
-  const { policy, splits, variant } = request;
-  if (variesLoop(variant) || [policy, splits].some((said) => said !== undefined)) {
+  const { schedule } = request;
+  if (variesLoop(schedule) || (schedule?.policy ?? schedule?.splits) !== undefined) {
     return {
       name: "implicit-gemm",
       why: "auto: a policy, splits and variants are of implicit-gemm",
@@ -151,8 +151,9 @@ function planAuto(request: PlanRequest): Planned<Plan> {
 
 /** What `auto` would take for a problem that the request's algorithm does not support; undefined if nothing can. */
 function alternative(request: PlanRequest): string | undefined {
-  const { tile: _, pair: __, policy: ___, ...free } = request;
-  const plan = planAuto({ ...free, algorithm: "auto" });
+  const { tile: _, pair: __, ...free } = request;
+  const { policy: ___, ...schedule } = request.schedule ?? {};
+  const plan = planAuto({ ...free, schedule, algorithm: "auto" });
   return isRefusal(plan) ? undefined : plan.algorithm;
 }
 

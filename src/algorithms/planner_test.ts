@@ -40,7 +40,9 @@ Deno.test("planConv() plans nothing to do for an empty result, by every algorith
 
 Deno.test("tryPlanConv() plans or refuses problems without elements by every algorithm, whatever workspace may be", () => {
   const limits = [{ maxWorkspaceBytes: 0 }, { maxWorkspaceShare: 0 }, { maxWorkspaceShare: 0.5 }];
-  const requests: Partial<PlanRequest>[] = [...limits, { splits: 2 }, { pair: "exact" }, {}];
+  const requests: Partial<PlanRequest>[] = [...limits, { schedule: { splits: 2 } }, {
+    pair: "exact",
+  }, {}];
   const names = [
     "mb0ic4oc4ih8",
     "mb1ic0oc4ih8",
@@ -121,11 +123,14 @@ Deno.test("planConv() splits the depth where tiles are fewer than the device hol
 });
 
 Deno.test("planConv() takes the policy and the splits it is told", () => {
-  const plan = planConv(request(conv2, { policy: "huge", splits: 3 }));
+  const plan = planConv(request(conv2, { schedule: { policy: "huge", splits: 3 } }));
   assert.match(plan.kernel, /^implicit_gemm_fwd_f32_128x128x16_.*_split$/);
-  assert.throws(() => planConv(request(conv2, { policy: "enormous" })), RangeError);
+  assert.throws(() => planConv(request(conv2, { schedule: { policy: "enormous" } })), RangeError);
   assert.throws(
-    () => planConv(request(conv2, { policy: "huge", layout: "nhwc", limits: DEFAULT_LIMITS })),
+    () =>
+      planConv(
+        request(conv2, { schedule: { policy: "huge" }, layout: "nhwc", limits: DEFAULT_LIMITS }),
+      ),
     UnsupportedError,
   );
 });

@@ -1,9 +1,8 @@
 import { type ElementChoice, elementsOf } from "../elements/elements.ts";
 import type { TileAccess } from "../kernels/loader.ts";
-import { multipliedSteps } from "../kernels/product_kernel.ts";
 import type { KernelVariant } from "../kernels/variant.ts";
+import { multipliedSteps } from "../kernels/product_kernel.ts";
 import {
-  type ChainRequest,
   type MatrixUnit,
   matrixUnitFor,
   type MatrixUnits,
@@ -12,6 +11,7 @@ import {
 } from "../kernels/matrix_units.ts";
 import type { TilePolicy } from "../kernels/policy.ts";
 import type { MathChoice } from "./request.ts";
+import type { Schedule } from "./schedule.ts";
 
 /** A product before it is cut: `batches` of rows x columns x depth. */
 export interface Product {
@@ -66,28 +66,28 @@ export function stepsOf(
  * @param depth Products of a sum, which decide how far halves are added up, as few where absent.
  */
 export function productUnit(
-  request: ElementChoice & ChainRequest & {
+  request: ElementChoice & {
     readonly math?: MathChoice | undefined;
-    readonly variant?: KernelVariant;
+    readonly schedule?: Schedule;
     readonly matrixUnits?: MatrixUnits;
   },
   wide = true,
   depth = 0,
 ): Product["matrix"] {
   const elements = elementsOf(request);
+  const { flush, matrixUnits: asked, halfTile } = request.schedule ?? {};
   if (request.math === "f16x3") {
-    const { matrixUnits, flush } = request;
+    const { matrixUnits } = request;
     const unit = matrixUnitFor({ storage: "f16", accumulate: "f32" }, matrixUnits);
     const split = { products: depth, cutsOff: matrixUnits?.cutsOff ?? false };
     const chain = unitChain("f32", { flush, split, wide });
     return unit && { unit, lanes: matrixUnits!.lanes, chain, split: true };
   }
   const unit = matrixUnitFor(elements, request.matrixUnits);
-  const { matrixUnits: asked, halfTile } = request.variant ?? {};
   return unit === undefined || asked === false || halfTile === false ? undefined : {
     unit,
     lanes: request.matrixUnits!.lanes,
-    chain: unitChain(elements.result, { ...request, wide }),
+    chain: unitChain(elements.result, { flush, wide }),
   };
 }
 

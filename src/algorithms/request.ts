@@ -1,5 +1,4 @@
 import { expectObject } from "../expect.ts";
-import type { KernelVariant } from "../kernels/variant.ts";
 import type { MatrixUnits } from "../kernels/matrix_units.ts";
 import type { ConvDType, ConvOutDType, ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
@@ -8,12 +7,7 @@ import type { IntegerOperands } from "../problem/conv_elements.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { DeviceModel } from "./device/model.ts";
 import type { AlgorithmName, DeviceLimits } from "./plan.ts";
-
-/** How tiles are spread over the device: all with their whole depth, all split, or only those beyond whole waves. */
-export const BALANCES = ["auto", "none", "split-k", "stream-k"] as const;
-
-/** One of them; `auto` takes what the model predicts to be fastest. */
-export type Balance = typeof BALANCES[number];
+import type { Balance, Schedule } from "./schedule.ts";
 
 /** In what f32 operands may be multiplied: f32 itself, or three products of their halves on matrix units. */
 export const MATHS = ["auto", "f32", "f16x3"] as const;
@@ -68,17 +62,8 @@ export interface PlanRequest {
   readonly algorithm: AlgorithmName | "auto";
   /** Of f32: how operands are multiplied; `auto` where absent. Of convolutions Winograd in separate passes alone has `f16x3`. */
   readonly math?: MathChoice;
-  /** Name of a `TilePolicy` to use in place of the planner's choice. */
-  readonly policy?: string;
-  /** Workgroups that share the depth of a tile, in place of the planner's choice. */
-  readonly splits?: number;
-  /** How tiles are spread over the device, in place of the planner's choice; only implicit GEMM has stream-K. */
-  readonly balance?: Balance;
-  /**
-   * Products that fused Winograd, WinRS and matrix units add up in one accumulator before the sum is added to others, which
-   * shortens rounding errors; 0 for never. In place of the planner's choice.
-   */
-  readonly flush?: number;
+  /** How its kernels run, in place of the planner's choice. */
+  readonly schedule?: Schedule;
   /** Tile of a Winograd algorithm, e.g. `F(4x4,3x3)`, in place of the planner's choice. */
   readonly tile?: string;
   /** Kernels of WinRS, e.g. `a8n3r6,a4n3r2`, or `exact` for the fastest that end at the gradient's edge, in place of the planner's choice. */
@@ -91,8 +76,6 @@ export interface PlanRequest {
   readonly exact?: boolean;
   /** Limit of |y − ref| / (u · Σ|a||b|) that algorithms enlarging rounding errors must keep. */
   readonly maxBoundRatio?: number;
-  /** Optimisations of the mainloop that are not as tuned, for algorithms that are one product on it. */
-  readonly variant?: KernelVariant;
   /** The device's. */
   readonly limits: DeviceLimits;
   /** What the device's subgroups multiply at once; products run on threads alone where absent. */

@@ -72,7 +72,7 @@ function keepsRing({ matrix, depth }: TilePolicy, { b }: Product): boolean {
   return sums + kept <= RING_REGISTERS;
 }
 
-export type TileRequest = Pick<PlanRequest, "policy" | "limits" | "variant" | "device">;
+export type TileRequest = Pick<PlanRequest, "schedule" | "limits" | "device">;
 
 /** The policy that is asked for, or all that the device can run and are worth weighing. Refused if what is asked for is none, or does not fit. */
 export function tileCandidates(
@@ -84,13 +84,13 @@ export function tileCandidates(
   const row = tapRingOf(product.b)?.row?.steps;
   // Parts of sums are of whole rows, where a product has such.
   const fits = (policy: TilePolicy) =>
-    policyFits(policy, limits, product.a, product.b, request.variant) &&
+    policyFits(policy, limits, product.a, product.b, request.schedule) &&
     (row === undefined || fitsPart(policy, matrix?.chain, row));
   const matrices = matrix === undefined
     ? []
     : matrixPolicies(matrix.unit, matrix.lanes, matrix.split, tapWalk(product));
-  if (request.policy !== undefined) {
-    const policy = namedPolicy(request.policy, product, matrices);
+  if (request.schedule?.policy !== undefined) {
+    const policy = namedPolicy(request.schedule?.policy, product, matrices);
     if (isRefusal(policy)) return policy;
     if (fits(policy)) return [policy];
     return refusal(

@@ -19,7 +19,12 @@ const REQUEST: PlanRequest = {
 /** A request with a tuning for its class: `choice`, as measured on `problem`. */
 function tuned(choice: Partial<TunedChoice>, problem = REQUEST.problem): PlanRequest {
   const { algorithm = "direct", policy } = choice;
-  const named = { ...REQUEST, problem, algorithm, ...(policy === undefined ? {} : { policy }) };
+  const named = {
+    ...REQUEST,
+    problem,
+    algorithm,
+    schedule: { ...REQUEST.schedule, ...(policy === undefined ? {} : { policy }) },
+  };
   const kernels = kernelNames(planConv(named));
   const tuning = new Map([[problemClass(named), { problem, algorithm, kernels, ...choice }]]);
   return { ...REQUEST, tuning };
@@ -53,8 +58,11 @@ Deno.test("planConv() leaves aside what does not hold any more, or was not asked
   const [key, choice] = [...gone.tuning!][0]!;
   const unknown = new Map([[key, { ...choice, policy: "no such policy" }]]);
   assert.deepEqual(planConv({ ...gone, tuning: unknown }), outdated);
-  const named = { ...REQUEST, policy: "tiny" };
-  assert.deepEqual(planConv({ ...tuned({}), policy: "tiny" }), planConv(named));
+  const named = { ...REQUEST, schedule: { ...REQUEST.schedule, policy: "tiny" } };
+  assert.deepEqual(
+    planConv({ ...tuned({}), schedule: { ...tuned({}).schedule, policy: "tiny" } }),
+    planConv(named),
+  );
   const winograd = tuned({ algorithm: "winograd2d-nonfused" });
   assert.equal(planConv(winograd).algorithm, "winograd2d-nonfused");
   assert.notEqual(planConv({ ...winograd, exact: true }).algorithm, "winograd2d-nonfused");
@@ -110,16 +118,25 @@ Deno.test("planConv() takes the segments of WinRS that were measured, unless oth
     /Z = (\d+)/.exec(planConv(asked).notes.join("\n"))?.[1] ?? "";
   const chosen = Number(segmentsOf({ ...request, ...named }));
   const segments = 2 * chosen + 1;
-  const measured = planConv({ ...request, ...named, splits: segments });
+  const measured = planConv({
+    ...request,
+    ...named,
+    schedule: { ...request.schedule, splits: segments },
+  });
   const choice = { problem, ...named, segments, kernels: kernelNames(measured) };
   const tuning = new Map([[problemClass(request), choice]]);
   const tunedRequest = { ...request, tuning };
   const plan = planConv(tunedRequest);
-  assert.equal(segmentsOf(tunedRequest), segmentsOf({ ...request, ...named, splits: segments }));
+  assert.equal(
+    segmentsOf(tunedRequest),
+    segmentsOf({ ...request, ...named, schedule: { ...request.schedule, splits: segments } }),
+  );
   assert.notEqual(segmentsOf(tunedRequest), `${chosen}`);
   assert.deepEqual(kernelNames(plan), choice.kernels);
   assert.match(plan.notes.at(-1)!, /^measured to be the fastest/);
-  for (const said of [{ splits: 2 }, { flush: 64 }, { pair: "a8n3r6" }]) {
+  for (
+    const said of [{ schedule: { splits: 2 } }, { schedule: { flush: 64 } }, { pair: "a8n3r6" }]
+  ) {
     const asked = { ...request, ...said };
     assert.deepEqual(planConv({ ...asked, tuning }), planConv(asked));
   }

@@ -1,7 +1,8 @@
 import { EMPTY_RESULT } from "../accuracy/mod.ts";
 import type { Plan } from "../algorithms/plan.ts";
 import { isRefusal } from "../algorithms/refusal.ts";
-import type { Balance, TuningTable } from "../algorithms/request.ts";
+import type { Balance } from "../algorithms/schedule.ts";
+import type { TuningTable } from "../algorithms/request.ts";
 import { defined } from "../defined.ts";
 import { DeviceError } from "../errors.ts";
 import type { CaseRecord } from "../report/record.ts";
@@ -255,9 +256,13 @@ function planningOf(
   return {
     ...planning,
     algorithm,
-    ...(policy === "auto" ? {} : { policy }),
+    schedule: {
+      ...planning?.schedule,
+      ...(policy === "auto" ? {} : { policy }),
+      ...defined({ splits, balance }),
+    },
     ...(tile === "auto" ? {} : { tile }),
-    ...defined({ pair, splits, balance }),
+    ...defined({ pair }),
   };
 }
 

@@ -1,7 +1,8 @@
 import * as v from "valibot";
 import { kernelNames, problemClass, productClass } from "../algorithms/cost/tuned.ts";
 import { algorithmNames } from "../algorithms/registry.ts";
-import { BALANCES, type TunedChoice, type TuningTable } from "../algorithms/request.ts";
+import { BALANCES } from "../algorithms/schedule.ts";
+import type { TunedChoice, TuningTable } from "../algorithms/request.ts";
 import { defined } from "../defined.ts";
 import { InputSyntaxError, isInputError } from "../errors.ts";
 import { schemaFault } from "../json.ts";

@@ -5,7 +5,7 @@ import type { SuiteProblem } from "../bench/suite.ts";
 import { defined } from "../defined.ts";
 import { InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
-import { askedVariant } from "../algorithms/choices.ts";
+import { askedVariant, variesLoop } from "../algorithms/choices.ts";
 import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
@@ -336,8 +336,9 @@ function benchPlan(options: BenchOptions, problems: readonly SuiteProblem[]): Be
 export function environmentOptions(run: RunOptions): Record<string, string | number> {
   const { check, fill = defaultFill("f32"), lossScale, provider = "wgconv" } = run;
   const { protocol, planning = {} } = run;
-  const { maxWorkspaceBytes, maxWorkspaceShare: share, variant, device, exact } = planning;
-  const { policy, splits, balance, flush, math } = planning;
+  const { maxWorkspaceBytes, maxWorkspaceShare: share, device, exact, math } = planning;
+  const { schedule = {} } = planning;
+  const { policy, splits, balance, flush } = schedule;
   return defined({
     check,
     fill,
@@ -355,7 +356,7 @@ export function environmentOptions(run: RunOptions): Record<string, string | num
     exact: exact && "true",
     math,
     "max-bound-ratio": planning.maxBoundRatio,
-    variant: variant && askedVariant(variant),
+    variant: variesLoop(schedule) ? askedVariant(schedule) : undefined,
   }) as Record<string, string | number>;
 }
 

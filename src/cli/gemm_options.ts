@@ -1,6 +1,7 @@
 import { KERNEL_HELP } from "./own_kernel.ts";
 import { Command, InvalidArgumentError } from "#cli-types";
-import { BALANCES, MATHS } from "../algorithms/request.ts";
+import { BALANCES } from "../algorithms/schedule.ts";
+import { MATHS } from "../algorithms/request.ts";
 import { InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { PRODUCT_POLICY_NAMES, variantNames } from "../algorithms/choices.ts";

@@ -120,7 +120,7 @@ Deno.test("learnTuning() learns nothing of one way alone, nor where the choice i
     assert.equal((await learn(gpu, {})).said, "");
   }
   const limits = [{ exact: true }, { maxBoundRatio: 9 }, { maxWorkspaceShare: 0.5 }];
-  for (const limit of [...limits, { algorithm: "direct" }, { policy: "tiny" }]) {
+  for (const limit of [...limits, { algorithm: "direct" }, { schedule: { policy: "tiny" } }]) {
     const table = await learn(gpu, {}, undefined, { ...PLANNING, ...limit });
     assert.equal(table.said, "");
   }

@@ -5,7 +5,8 @@ import { H200 } from "../algorithms/device/h200.ts";
 import { KNOWN_GPUS, publishedModel } from "../algorithms/device/known.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
 import { algorithmNames } from "../algorithms/registry.ts";
-import { type Balance, type MathChoice, MATHS } from "../algorithms/request.ts";
+import type { Balance, Schedule } from "../algorithms/schedule.ts";
+import { type MathChoice, MATHS } from "../algorithms/request.ts";
 import { readDeviceModel } from "../bench/calibrate/model_file.ts";
 import { defined } from "../defined.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
@@ -316,15 +317,22 @@ interface PlanningWords {
 /** The parts of a `PlanRequest` that options say. */
 export function planningOf(said: PlanningWords, variant: KernelVariant | undefined) {
   const { math, policy, splits, balance, flush, tile, pair, exact, maxBoundRatio } = said;
-  return {
-    ...said.maxWorkspace,
-    ...defined({ splits, flush, tile, pair, exact, maxBoundRatio, variant }),
+  const schedule: Schedule = {
     ...defined({
-      math: math === "auto" ? undefined : math,
       policy: policy === "auto" ? undefined : policy,
       balance: balance === "auto" ? undefined : balance,
+    }),
+    ...defined({ splits, flush }),
+    ...variant,
+  };
+  return {
+    ...said.maxWorkspace,
+    ...defined({ tile, pair, exact, maxBoundRatio }),
+    ...defined({
+      math: math === "auto" ? undefined : math,
       device: givenModel(said.deviceModel),
     }),
+    ...(Object.keys(schedule).length === 0 ? {} : { schedule }),
   };
 }
 

@@ -29,18 +29,18 @@ export interface ElementChoice {
   /** Of the results; as the operands where absent, i32 of int8. */
   readonly outDtype?: ResultType;
   /** Whether f16 stays f16 in workgroup memory, and is converted as it is multiplied. */
-  readonly variant?: { readonly halfTile?: boolean };
+  readonly schedule?: { readonly halfTile?: boolean };
 }
 
 /** The elements of a choice; tiles hold what sums are in where nothing else is said. */
-export function elementsOf({ dtype, accumulate, outDtype, variant }: ElementChoice): Elements {
+export function elementsOf({ dtype, accumulate, outDtype, schedule }: ElementChoice): Elements {
   if (dtype === "i8") {
     return { storage: "u32", tile: "u32", accumulate: "i32", result: scalarOf(outDtype ?? "i32") };
   }
   const chained = dtype === "f16" && accumulate === "f16";
   return {
     storage: dtype,
-    tile: dtype === "f16" && (chained || variant?.halfTile) ? "f16" : sumScalar(dtype),
+    tile: dtype === "f16" && (chained || schedule?.halfTile) ? "f16" : sumScalar(dtype),
     accumulate: chained ? "f16" : dtype === "f64" ? "f64" : "f32",
     result: scalarOf(outDtype ?? dtype),
   };

@@ -95,7 +95,7 @@ export function bufferCount({ doubleBuffer }: KernelVariant): number {
 
 /** Whether anything of the mainloop is asked for. */
 export function variesLoop(variant: KernelVariant = {}): boolean {
-  return Object.keys(variant).length > 0;
+  return Object.keys(TUNED_VARIANT).some((key) => Object.hasOwn(variant, key));
 }
 
 /** What differs from the tuned kernel, as it stands in names: `_no_prefetch_double_buffer`; empty where nothing does. */

@@ -1,11 +1,12 @@
-import { BALANCES, MATHS } from "../algorithms/request.ts";
+import { BALANCES, SCHEDULE_FIELDS, SCHEDULE_NUMBERS } from "../algorithms/schedule.ts";
+import { MATHS } from "../algorithms/request.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { expectObject, expectWord, said } from "../expect.ts";
 import { GpuDevice } from "../gpu/gpu_device.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 
-const WORDS = { balance: BALANCES, math: MATHS, layout: LAYOUTS, filterLayout: FILTER_LAYOUTS };
-const TEXTS = ["algorithm", "policy", "tile", "pair"];
+const WORDS = { math: MATHS, layout: LAYOUTS, filterLayout: FILTER_LAYOUTS };
+const TEXTS = ["algorithm", "tile", "pair"];
 const NUMBERS = ["maxWorkspaceBytes", "maxWorkspaceShare", "maxBoundRatio"];
 
 /**
@@ -35,11 +36,43 @@ export function expectCall(
     if (given[name] === undefined || typeof given[name] === "string") continue;
     throw new InputTypeError(`${doing}: ${name} is ${said(given[name])}, expected a word`);
   }
+  expectSchedule(doing, given.schedule);
+  const outside = SCHEDULE_FIELDS.find((name) => given[name] !== undefined);
+  if (outside !== undefined) {
+    throw new InputTypeError(
+      `${doing}: ${outside} is a field of the schedule: options.schedule.${outside}`,
+    );
+  }
   for (const name of NUMBERS) {
     const value = given[name];
     if (value === undefined || typeof value === "number" && value >= 0) continue;
     const kind = typeof value === "number" ? InputRangeError : InputTypeError;
     throw new kind(`${doing}: ${name} is ${said(value)}, expected a number >= 0`);
+  }
+}
+
+/** What types of values are called. */
+const KINDS: Readonly<Record<string, string>> = {
+  string: "a word",
+  number: "a number",
+  boolean: "true or false",
+};
+
+/** Refuses what is no schedule; numbers are looked into by planners. */
+function expectSchedule(doing: string, schedule: unknown): void {
+  if (schedule === undefined) return;
+  expectObject(doing, "schedule", schedule, "how kernels run");
+  for (const [name, value] of Object.entries(schedule as object)) {
+    expectWord(doing, "a field of the schedule", name, SCHEDULE_FIELDS);
+    if (value === undefined) continue;
+    if (name === "balance") expectWord(doing, name, value, BALANCES);
+    const expected = name === "policy" || name === "balance"
+      ? "a word"
+      : SCHEDULE_NUMBERS.includes(name)
+      ? "a number"
+      : "true or false";
+    if (KINDS[typeof value] === expected) continue;
+    throw new InputTypeError(`${doing}: ${name} is ${said(value)}, expected ${expected}`);
   }
 }
 

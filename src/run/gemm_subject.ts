@@ -82,15 +82,14 @@ function gemmTensor(
 export function gemmRequest(
   problem: GemmProblem,
   { dtype, accumulate, outDtype }: Partial<GemmArithmetic> & Pick<GemmArithmetic, "dtype">,
-  { math, policy, splits, flush, balance, variant, device, limits, matrixUnits, tuning, sizes }:
-    Planning,
+  { math, schedule, device, limits, matrixUnits, tuning, sizes }: Planning,
 ): GemmRequest {
   return {
     problem,
     dtype,
     ...(accumulate === undefined || accumulate === "f32" ? {} : { accumulate }),
     ...(outDtype === undefined || !isShort(dtype) ? {} : { outDtype }),
-    ...defined({ math, policy, splits, flush, balance, variant }),
+    ...defined({ math, schedule }),
     limits,
     ...defined({ matrixUnits, device, tuning, sizes }),
   };

@@ -39,7 +39,7 @@ export interface ConvCase {
   readonly seed: number;
   readonly choice: Pick<
     PlanRequest,
-    "algorithm" | "policy" | "tile" | "splits" | "flush" | "sizes"
+    "algorithm" | "schedule" | "tile" | "sizes"
   >;
 }
 
@@ -155,9 +155,13 @@ function drawConv(draw: Draw): ConvCase {
     choice: {
       algorithm,
       ...(tiles && draw.chance(0.4) ? { tile: draw.pick(tiles) } : {}),
-      ...(fused && draw.chance(0.95) ? { policy: draw.pick(["32x32x8_4x4", "16x16x4_4x4"]) } : {}),
-      ...(!free && !fused && draw.chance(0.95) ? { policy: drawPolicy(draw) } : {}),
-      ...(!free && !winograd && draw.chance(0.2) ? { splits: draw.int(1, 4) } : {}),
+      schedule: {
+        ...(fused && draw.chance(0.95)
+          ? { policy: draw.pick(["32x32x8_4x4", "16x16x4_4x4"]) }
+          : {}),
+        ...(!free && !fused && draw.chance(0.95) ? { policy: drawPolicy(draw) } : {}),
+        ...(!free && !winograd && draw.chance(0.2) ? { splits: draw.int(1, 4) } : {}),
+      },
       sizes: drawSizes(draw),
     },
   };

@@ -77,7 +77,11 @@ async function computeGemm(
       problem,
       dtype,
       ...(accumulate === "f16" ? { accumulate } : {}),
-      ...choice,
+      schedule: {
+        policy: choice.policy,
+        ...(choice.splits === undefined ? {} : { splits: choice.splits }),
+      },
+      sizes: choice.sizes,
       limits: gpu.limits,
     })
   );

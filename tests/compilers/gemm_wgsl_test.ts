@@ -15,38 +15,46 @@ import { type GemmProblem, gemmProblem, TRANSPOSES } from "../../src/problem/gem
 
 const limits = { ...DEFAULT_LIMITS, maxComputeWorkgroupStorageSize: 65_536 };
 
-const ARITHMETIC = [
+const ARITHMETIC: readonly Pick<GemmRequest, "dtype" | "accumulate" | "schedule">[] = [
   { dtype: "f16" },
   { dtype: "bf16" },
   { dtype: "f16", accumulate: "f16" },
-  { dtype: "f16", variant: { halfTile: true } },
+  { dtype: "f16", schedule: { halfTile: true } },
   { dtype: "i8" },
   { dtype: "f64" },
-] as const;
+];
 
 function kernels(): Kernel[] {
   const found = new Map<string, Kernel>();
   const add = (init: Partial<GemmProblem> & { size: number }, more: Partial<GemmRequest>) => {
     const { size, ...rest } = init;
     const problem = gemmProblem({ m: size, n: size, k: size, ...rest });
-    const plan = planGemm({ problem, dtype: "f32", policy: "tiny", limits, ...more });
+    const plan = planGemm({
+      problem,
+      dtype: "f32",
+      limits,
+      ...more,
+      schedule: { policy: "tiny", ...more.schedule },
+    });
     for (const { kernel } of plan.passes) found.set(kernel.name, kernel);
   };
   for (const arithmetic of ARITHMETIC) {
     for (const transpose of TRANSPOSES) {
       for (const size of [33, 64, 2049]) {
         for (const splits of [1, 2]) {
-          add({ size, transpose }, { ...arithmetic, splits });
+          add({ size, transpose }, { ...arithmetic, schedule: { ...arithmetic.schedule, splits } });
           const factors = { alpha: 3, beta: -2, residual: true };
           add({ size, transpose, ...factors, bias: "row", activation: "relu" }, {
             ...arithmetic,
-            splits,
+            schedule: { ...arithmetic.schedule, splits },
             sizes: "uniform",
           });
         }
       }
     }
-    for (const { name } of TILE_POLICIES) add({ size: 64 }, { ...arithmetic, policy: name });
+    for (const { name } of TILE_POLICIES) {
+      add({ size: 64 }, { ...arithmetic, schedule: { ...arithmetic.schedule, policy: name } });
+    }
     const parts = {
       ...limits,
       maxStorageBufferBindingSize: 1024,
@@ -54,36 +62,41 @@ function kernels(): Kernel[] {
     };
     add({ size: 64 }, { ...arithmetic, limits: parts });
   }
-  for (const arithmetic of [{ dtype: "f32" }, ...ARITHMETIC] as const) {
+  for (const arithmetic of [{ dtype: "f32" } as const, ...ARITHMETIC]) {
     for (const sizes of ["constant", "uniform"] as const) {
       for (const size of [165, 168]) {
-        const streamed = { balance: "stream-k", device: softwareDevice(4), sizes } as const;
-        add({ size, residual: true, bias: "column" }, { ...arithmetic, ...streamed });
+        add({ size, residual: true, bias: "column" }, {
+          ...arithmetic,
+          schedule: { ...arithmetic.schedule, balance: "stream-k" },
+          device: softwareDevice(4),
+          sizes,
+        });
       }
     }
   }
   for (const activation of PLAIN_ACTIVATIONS) {
     for (const bias of ["row", "column"] as const) {
-      add({ size: 33, activation, bias }, { dtype: "f64", splits: 1 });
+      add({ size: 33, activation, bias }, { dtype: "f64", schedule: { splits: 1 } });
     }
   }
   for (const key of Object.values(VARIANT_TRAITS)) {
     const variant = { [key]: !TUNED_VARIANT[key] };
     for (const size of [33, 64]) {
-      for (const arithmetic of [{ dtype: "f32" }, ...ARITHMETIC] as const) {
-        const own = "variant" in arithmetic ? arithmetic.variant : {};
-        add({ size }, { ...arithmetic, variant: { ...own, ...variant } });
+      for (const arithmetic of [{ dtype: "f32" } as const, ...ARITHMETIC]) {
+        add({ size }, { ...arithmetic, schedule: { ...arithmetic.schedule, ...variant } });
       }
     }
   }
   for (const [m, n] of [[1, 64], [33, 1], [4, 36]] as const) {
     for (const transpose of TRANSPOSES) {
-      const gemv = { dtype: "f64", policy: "gemv", splits: 2 } as const;
+      const gemv = { dtype: "f64", schedule: { policy: "gemv", splits: 2 } } as const;
       add({ size: 36, m, n, transpose, activation: "silu", bias: "row" }, gemv);
     }
   }
-  for (const balance of [{}, { balance: "stream-k", device: softwareDevice(4) }] as const) {
-    add({ size: 168 }, { dtype: "f32", variant: { raster: 3 }, ...balance });
+  for (
+    const balance of [{}, { schedule: { balance: "stream-k" }, device: softwareDevice(4) }] as const
+  ) {
+    add({ size: 168 }, { dtype: "f32", ...balance, schedule: { raster: 3, ...balance.schedule } });
   }
   return coverPairs([...found.values()]);
 }

@@ -131,10 +131,9 @@ Deno.test("products of every kind keep NaN under relu", async () => {
   values.forEach((value, row) => a[row * k] = value);
   const b = new Float32Array(k * n).fill(1);
   const problem = gemmProblem({ m, n, k, activation: "relu" });
-  const choices: MultiplyOptions[] = [{ policy: "gemv" }, { policy: "tiny" }, {
-    policy: "tiny",
-    splits: 2,
-  }];
+  const choices: MultiplyOptions[] = [{ schedule: { policy: "gemv" } }, {
+    schedule: { policy: "tiny" },
+  }, { schedule: { policy: "tiny", splits: 2 } }];
   for (const choice of choices) {
     const { result, plan } = await multiply(gpu, problem, { a, b }, choice);
     const first = values.map((_, row) => result[row * n]!);
@@ -152,6 +151,8 @@ Deno.test("with alpha 0 neither A nor B is read, with beta 0 C is not", async ()
   assert.deepEqual([...result], [...own].map((value) => 2 * value));
   assert.equal(plan.multiplications, 0);
   const ones = { a: a!.fill(1), b: b!.fill(1), c: c! };
-  const sums = await multiply(gpu, gemmProblem({ m, n, k }), ones, { policy: "tiny", splits: 2 });
+  const sums = await multiply(gpu, gemmProblem({ m, n, k }), ones, {
+    schedule: { policy: "tiny", splits: 2 },
+  });
   assert.deepEqual([...sums.result], [...own].fill(k));
 });

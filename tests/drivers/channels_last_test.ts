@@ -45,9 +45,13 @@ Deno.test("random problems of nchw whose images are rewritten agree with the ref
       async (init, op, activation, splits, packedFilter, sizes) => {
         const { plan, rewritten } = await check(gpu, convProblem({ ...init, op }), {
           epilogue: op === "fwd" ? { bias: true, activation } : NO_EPILOGUE,
-          policy: "tiny",
-          variant: { channelsLast: true, ...(packedFilter ? { packedFilter } : {}) },
-          ...{ splits, sizes },
+          schedule: {
+            policy: "tiny",
+            channelsLast: true,
+            ...(packedFilter ? { packedFilter } : {}),
+            splits,
+          },
+          ...{ sizes },
         });
         if (plan.passes.length === 0) return;
         assert.equal(rewritten, op === "bwd-filter" ? 2 : 1, plan.kernel);
@@ -77,8 +81,7 @@ Deno.test("images of f16 are rewritten for matrix units", async () => {
         const { plan, rewritten } = await check(gpu, { ...problem, groups }, {
           dtype: "f16",
           sizes: "constant",
-          policy: "matrix-small",
-          variant: { channelsLast: true },
+          schedule: { policy: "matrix-small", channelsLast: true },
           ...(matrixUnits && { matrixUnits }),
         });
         assert.equal(rewritten, op === "bwd-filter" ? 2 : 1);
@@ -115,10 +118,9 @@ Deno.test("few and odd channels of f16 are padded for matrix units, or take the 
         const problem = convProblem({ ...init, op });
         const { plan } = await check(gpu, problem, {
           dtype: "f16",
-          policy: "matrix-small",
-          variant: { channelsLast: true },
+          schedule: { policy: "matrix-small", channelsLast: true, splits },
           epilogue: op === "fwd" ? { bias: true, activation: "relu" } : NO_EPILOGUE,
-          ...{ layout, filterLayout, sizes, splits },
+          ...{ layout, filterLayout, sizes },
           ...(matrixUnits && { matrixUnits }),
         });
         if (plan.passes.length === 0) return;

@@ -19,7 +19,7 @@ Deno.test("sums of splits keep infinities, of a thread's and of many threads'", 
   a[2 * k + 4000] = -Infinity;
   const b = new Float32Array(k * n).fill(1);
   for (const splits of [4, 80]) {
-    const choice = { policy: "tiny", splits };
+    const choice = { schedule: { policy: "tiny", splits } };
     const { result, plan } = await multiply(gpu, gemmProblem({ m, n, k }), { a, b }, choice);
     const first = Array.from({ length: m }, (_, row) => result[row * n]!);
     assert.deepEqual(first, [k, Infinity, -Infinity, k], plan.kernel);

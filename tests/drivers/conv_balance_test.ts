@@ -29,9 +29,7 @@ async function run(
       algorithm,
       layout,
       epilogue: op === "fwd" ? { bias: true, activation: "relu" } : NO_EPILOGUE,
-      policy: "tiny",
-      balance: "stream-k",
-      // One multiprocessor: waves of six tiles.
+      schedule: { policy: "tiny", balance: "stream-k" },
       device: softwareDevice(2),
       sizes,
     }),

@@ -153,7 +153,7 @@ Deno.test("the channels that a result sums are cut as asked, with bias and activ
   for (const layout of LAYOUTS) {
     for (const splits of [1, 5, 1000]) {
       const epilogue = { bias: true, activation: "relu" } as const;
-      const { plan } = await convolve(gpu, problem, { layout, splits, epilogue });
+      const { plan } = await convolve(gpu, problem, { layout, schedule: { splits }, epilogue });
       assert.equal(plan.passes.length, splits === 1 ? 1 : 2, plan.kernel);
     }
   }
@@ -183,7 +183,7 @@ Deno.test("threads that share a run agree with the reference in f16 and bf16, of
   const layout = "nhwc";
   const limits = { ...gpu.limits, maxStorageBufferBindingSize: 4096 };
   const cases: [ConvProblemInit, Partial<PlanRequest>, RegExp][] = [
-    [SHARED, { filterLayout: "kcrs", splits: 2 }, /_shared5of_split/],
+    [SHARED, { filterLayout: "kcrs", schedule: { splits: 2 } }, /_shared5of_split/],
     // 64 sums of a thread pass through workgroup memory in parts.
     [{ ...SHARED, outChannels: 8, inputSize: [33, 5] }, {}, /_own4of_.*_shared5of/],
     [{ ...SHARED, groups: 2, inChannels: 64, outChannels: 64 }, {}, /_shared8/],
@@ -301,9 +301,12 @@ Deno.test("segments are summed at once or in groups, and give the same in every 
   const problem = convProblem({ ...SMALL, inputSize: [40, 41], op: "bwd-filter" });
   for (const layout of LAYOUTS) {
     for (const splits of [1, 7, 50]) {
-      const { plan, result } = await convolve(gpu, problem, { layout, splits });
+      const { plan, result } = await convolve(gpu, problem, { layout, schedule: { splits } });
       assert.equal(plan.passes.length, splits === 1 ? 1 : splits === 7 ? 2 : 3);
-      assert.deepEqual((await convolve(gpu, problem, { layout, splits })).result, result);
+      assert.deepEqual(
+        (await convolve(gpu, problem, { layout, schedule: { splits } })).result,
+        result,
+      );
     }
   }
 });

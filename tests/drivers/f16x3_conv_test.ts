@@ -32,9 +32,9 @@ const ODD: readonly (readonly [string, Partial<PlanRequest>])[] = [
   ["mb3g3ic27ih7oc15kh3ph1", {}],
   ["mb2ic18ih10iw7oc10kh5kw3ph2pw0", {}],
   ["mb2ic5iw23oc9kw3pw1", {}],
-  ["mb5ic150ih6oc5kh3ph1", { splits: 1 }],
-  ["mb2ic70ih6oc5kh3ph1", { splits: 1, flush: 32 }],
-  ["mb2ic150ih5oc140kh3ph1", { splits: 2 }],
+  ["mb5ic150ih6oc5kh3ph1", { schedule: { splits: 1 } }],
+  ["mb2ic70ih6oc5kh3ph1", { schedule: { splits: 1, flush: 32 } }],
+  ["mb2ic150ih5oc140kh3ph1", { schedule: { splits: 2 } }],
   ["mb7ic11ih8oc11kh3ph1", { maxWorkspaceBytes: 160_000 }],
   ["mb2ic13ih6oc7kh1", { tile: "F(1x1,1x1)" }],
 ];
@@ -53,10 +53,12 @@ for (const op of OPERATIONS) {
       for (const layout of full ? LAYOUTS : [LAYOUTS[index % LAYOUTS.length]!]) {
         for (const sizes of full ? ["uniform", "constant"] as const : ["uniform"] as const) {
           const { plan } = await convolve(gpu, descriptor, op, { layout, sizes, ...choice });
-          if (rest.splits === 2 && op !== "bwd-filter") assert.match(plan.kernel, /_split/);
-          if (rest.splits === 1 && op === "fwd") {
+          if (rest.schedule?.splits === 2 && op !== "bwd-filter") {
+            assert.match(plan.kernel, /_split/);
+          }
+          if (rest.schedule?.splits === 1 && op === "fwd") {
             assert.match(plan.kernel, /_flush\d+_/);
-            assert.equal(plan.arithmetic.chain, rest.flush ?? 112);
+            assert.equal(plan.arithmetic.chain, rest.schedule?.flush ?? 112);
           }
           if (rest.maxWorkspaceBytes !== undefined) {
             assert.ok(plan.passes.length > 8, `${plan.passes.length} passes are of chunks`);
@@ -74,7 +76,11 @@ Deno.test("Winograd in halves of bindings that are in parts, and with an epilogu
   for (const layout of LAYOUTS) {
     await convolve(gpu, "mb2ic20ih9oc12kh3ph1", "fwd", { layout, epilogue, sizes: "constant" });
     const limits = { ...gpu.limits, maxStorageBufferBindingSize: 16_384 };
-    await convolve(gpu, "mb2ic20ih12oc16kh3ph1", "fwd", { layout, limits, policy: "matrix-small" });
+    await convolve(gpu, "mb2ic20ih12oc16kh3ph1", "fwd", {
+      layout,
+      limits,
+      schedule: { policy: "matrix-small" },
+    });
   }
 });
 
@@ -91,7 +97,12 @@ Deno.test("Winograd in halves gets back what units cut off", async () => {
           : ["mb1ic96ih6oc96kh3ph1", ...(op === "fwd" ? ["mb1ic530ih4oc8kh3ph1"] : [])];
         for (const descriptor of descriptors) {
           const run = (more: Partial<PlanRequest>) =>
-            unjudged(gpu, descriptor, op, { layout, sizes, splits: 1, ...more }, {
+            unjudged(gpu, descriptor, op, {
+              layout,
+              sizes,
+              ...more,
+              schedule: { splits: 1, ...more.schedule },
+            }, {
               fill: "uniform01",
             });
           const [plain, enlarged] = [await run({}), await run({ matrixUnits })];
@@ -152,9 +163,9 @@ Deno.test("what halves do not hold is summed in f32 of chunks, groups, splits, o
         await run("mb2ic8ih8oc8kh3ph1", { sizes: "constant" });
         await run("mb2g3ic15ih7oc9kh3ph1");
         await run("mb2ic8iw23oc8kw3pw1");
-        await run("mb2ic70ih5oc9kh3ph1", { splits: 2 });
+        await run("mb2ic70ih5oc9kh3ph1", { schedule: { splits: 2 } });
         const limits = { ...gpu.limits, maxStorageBufferBindingSize: 16_384 };
-        await run("mb2ic20ih12oc16kh3ph1", { limits, policy: "32x32x16_16x16m" });
+        await run("mb2ic20ih12oc16kh3ph1", { limits, schedule: { policy: "32x32x16_16x16m" } });
       }
     }
   }

@@ -37,16 +37,16 @@ const HALVES_LAYOUTS: readonly Layout[] = ["nhwc", "nchw"];
 
 /** Problems whose tiles, channels and images divide nothing, and what is asked of them beside halves. */
 const ODD: readonly (readonly [string, Partial<PlanRequest>])[] = [
-  ["mb2ic20ih9oc12kh3ph1", { splits: 1 }],
+  ["mb2ic20ih9oc12kh3ph1", { schedule: { splits: 1 } }],
   ["mb1ic35ih11oc37kh3sh2", {}],
-  ["mb2ic24ih9oc16kh3sh2ph1dh1", { splits: 2 }],
+  ["mb2ic24ih9oc16kh3sh2ph1dh1", { schedule: { splits: 2 } }],
   ["mb3ic40iw23oc9kw3pw1", {}],
   ["mb2ic16ih7oc70kh1", {}],
   ["mb17ic8ih6oc12kh3ph1", {}],
   ["mb2ic8ih10iw7oc10kh5kw3ph2pw0", {}],
   ["mb1ic8id4ih5oc8kd3kh2pd1ph0sd2", {}],
   ["mb2ic3ih23oc8kh7sh2ph3", {}],
-  ["mb1ic150ih5oc24kh3ph1", { splits: 1, flush: 64 }],
+  ["mb1ic150ih5oc24kh3ph1", { schedule: { splits: 1, flush: 64 } }],
 ];
 
 for (const op of OPERATIONS) {
@@ -61,11 +61,11 @@ for (const op of OPERATIONS) {
         for (const sizes of full ? ["uniform", "constant"] as const : ["constant"] as const) {
           const { plan } = await convolve(gpu, descriptor, op, { ...BY, layout, sizes, ...more });
           assert.match(plan.kernel, /^implicit_gemm_/);
-          if (more.splits !== undefined) {
-            assert.equal(/_split/.test(plan.kernel), more.splits > 1, plan.kernel);
+          if (more.schedule?.splits !== undefined) {
+            assert.equal(/_split/.test(plan.kernel), more.schedule?.splits > 1, plan.kernel);
           }
-          if (more.flush !== undefined && op === "fwd") {
-            assert.equal(plan.arithmetic.chain, more.flush);
+          if (more.schedule?.flush !== undefined && op === "fwd") {
+            assert.equal(plan.arithmetic.chain, more.schedule?.flush);
           }
           runs++;
         }
@@ -87,7 +87,12 @@ Deno.test("implicit GEMM in halves of bindings that are in parts, and with an ep
     }
     const limits = { ...gpu.limits, maxStorageBufferBindingSize: 16_384 };
     const policy = "matrix-small";
-    await convolve(gpu, "mb2ic20ih12oc16kh3ph1", "fwd", { ...BY, layout, limits, policy });
+    await convolve(gpu, "mb2ic20ih12oc16kh3ph1", "fwd", {
+      ...BY,
+      layout,
+      limits,
+      schedule: { policy },
+    });
   }
 });
 
@@ -123,7 +128,12 @@ Deno.test("implicit GEMM in halves gets back what units cut off, of each result 
       )
     ) {
       const run = (more: Partial<PlanRequest>) =>
-        unjudged(gpu, descriptor, op, { ...BY, layout, splits: 1, ...more }, data);
+        unjudged(gpu, descriptor, op, {
+          ...BY,
+          layout,
+          ...more,
+          schedule: { splits: 1, ...more.schedule },
+        }, data);
       const [plain, enlarged] = [await run({}), await run({ matrixUnits })];
       const { arithmetic } = enlarged.plan;
       const { drift = 0, highs } = arithmetic;
@@ -160,7 +170,12 @@ Deno.test("low halves are made of an image that is finer than bytes, and not of 
   };
   for (const layout of HALVES_LAYOUTS) {
     const run = (more: Partial<PlanRequest>) =>
-      unjudged(gpu, "mb2ic96ih6oc8kh3ph1", "fwd", { ...BY, layout, splits: 1, ...more }, { spoil });
+      unjudged(gpu, "mb2ic96ih6oc8kh3ph1", "fwd", {
+        ...BY,
+        layout,
+        ...more,
+        schedule: { splits: 1, ...more.schedule },
+      }, { spoil });
     const [plain, made] = [(await run({})).result, (await run({ matrixUnits })).result];
     const image = plain.length / 2;
     assert.deepEqual(made.slice(image), plain.slice(image), layout);

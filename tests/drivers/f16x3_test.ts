@@ -42,15 +42,17 @@ async function multiply(
 ) {
   const problem = gemmProblem(init);
   const { m, n, k, batch, transpose } = problem;
-  const plan = planGemm(gemmRequest(problem, { dtype: "f32" }, {
-    math: "f16x3",
-    policy: "matrix-small",
-    sizes: "uniform",
-    device: softwareDevice(4),
-    limits: gpu.limits,
-    ...(gpu.matrixUnits && { matrixUnits: gpu.matrixUnits }),
-    ...choice,
-  }));
+  const plan = planGemm(
+    gemmRequest(problem, { dtype: "f32" }, {
+      math: "f16x3",
+      sizes: "uniform",
+      device: softwareDevice(4),
+      limits: gpu.limits,
+      ...(gpu.matrixUnits && { matrixUnits: gpu.matrixUnits }),
+      ...choice,
+      schedule: { policy: "matrix-small", ...choice.schedule },
+    }),
+  );
   const subject = gemmSubject(problem, { dtype: "f32" });
   const operands = fillOperands(subject, fill, 7);
   spoil?.((operand, place, depth, value) => {
@@ -89,8 +91,7 @@ Deno.test("every policy of products in halves agrees with the reference", async 
         for (const splits of full ? [1, 3] : [turn % 2 === 0 ? 1 : 3]) {
           const epilogue = epilogues[turn++ % epilogues.length];
           const { plan } = await multiply(gpu, { m, n, k, transpose, ...epilogue }, {
-            policy,
-            splits,
+            schedule: { policy, splits },
           });
           assert.ok(plan.notes.some((note) => note.startsWith("f16x3: ")), plan.notes.join("\n"));
           assert.equal(plan.arithmetic.math, "f16x3");
@@ -109,17 +110,17 @@ Deno.test("small, long, empty and batched products in halves, and the loop's var
       await multiply(gpu, { m, n, k, transpose, ...all });
     }
     await multiply(gpu, { m: 33, n: 36, k: 40, batch: 3, transpose, ...all });
-    await multiply(gpu, { m: 36, n: 36, k: 1000, transpose }, { splits: 2 });
-    await multiply(gpu, { m: 5, n: 6, k: 0, transpose, ...all }, { policy: "tiny" });
+    await multiply(gpu, { m: 36, n: 36, k: 1000, transpose }, { schedule: { splits: 2 } });
+    await multiply(gpu, { m: 5, n: 6, k: 0, transpose, ...all }, { schedule: { policy: "tiny" } });
   }
   for (const sizes of ["constant", "uniform"] as const) {
     for (const variant of [{ doubleBuffer: true }, { prefetch: false }]) {
-      await multiply(gpu, { m: 40, n: 44, k: 300 }, { sizes, variant });
+      await multiply(gpu, { m: 40, n: 44, k: 300 }, { sizes, schedule: { ...variant } });
     }
     // A pass of its own finishes sums, so that tiles are never whole in one place and split in another.
     const { plan } = await multiply(gpu, { m: 165, n: 167, k: 80, batch: 2, ...all }, {
       sizes,
-      balance: "stream-k",
+      schedule: { balance: "stream-k" },
     });
     assert.doesNotMatch(plan.kernel, /_streamk/);
   }
@@ -131,7 +132,8 @@ Deno.test("sums in halves are stored every 512 products, and err by less than 7e
   const matrixUnits = { ...gpu.matrixUnits!, cutsOff: true };
   for (const fill of ["uniform01", "normal"] as const) {
     const { plan, accuracy } = await multiply(gpu, { m: 36, n: 40, k: 2000 }, {
-      ...{ splits: 1, matrixUnits },
+      schedule: { splits: 1 },
+      ...{ matrixUnits },
     }, { fill });
     assert.match(plan.kernel, /_stored\d+_/);
     assert.equal(plan.arithmetic.chain, 512);
@@ -139,16 +141,25 @@ Deno.test("sums in halves are stored every 512 products, and err by less than 7e
   }
   // Results that leave one by one move to registers, and so do those of units that are not known to cut off.
   for (const [n, units] of [[33, matrixUnits], [36, gpu.matrixUnits!]] as const) {
-    const { plan } = await multiply(gpu, { m: 35, n, k: 600 }, { splits: 1, matrixUnits: units });
+    const { plan } = await multiply(gpu, { m: 35, n, k: 600 }, {
+      schedule: { splits: 1 },
+      matrixUnits: units,
+    });
     assert.match(plan.kernel, /_flush\d+_/);
     assert.equal(plan.arithmetic.chain, n === 33 ? 512 : 112);
   }
   // What users ask for, and parts that steps and splits do not divide.
   const { plan: whole } = await multiply(gpu, { m: 20, n: 24, k: 700 }, {
-    ...{ flush: 0, splits: 1, matrixUnits },
+    schedule: { flush: 0, splits: 1 },
+    ...{ matrixUnits },
   });
   assert.doesNotMatch(whole.kernel, /_stored|_flush/);
-  for (const [k, more] of [[700, { flush: 64 }], [4100, { splits: 3 }], [2049, {}]] as const) {
+  for (
+    const [k, more] of [[700, { schedule: { flush: 64 } }], [4100, { schedule: { splits: 3 } }], [
+      2049,
+      {},
+    ]] as const
+  ) {
     for (const transpose of ["nn", "tt"] as const) {
       const sizes = { m: 37, n: 44, k, batch: 2, transpose };
       const { plan } = await multiply(gpu, sizes, { matrixUnits, ...more });
@@ -158,7 +169,10 @@ Deno.test("sums in halves are stored every 512 products, and err by less than 7e
   // What is beside a row of f32 is in f32 too, and errs no more than halves do.
   const spoil: Spoil = (set) => set("a", 1, 3, NaN);
   const long = { m: 33, n: 34, k: 20_000 };
-  const { plan } = await multiply(gpu, long, { splits: 1 }, { fill: "uniform01", spoil });
+  const { plan } = await multiply(gpu, long, { schedule: { splits: 1 } }, {
+    fill: "uniform01",
+    spoil,
+  });
   assert.match(plan.passes.at(-1)!.kernel.name, /_flagged_chains/);
 });
 
@@ -170,7 +184,8 @@ Deno.test("products in halves get back what units cut off, but where sums may be
     for (const transpose of ["nn", "tt"] as const) {
       const run = (cutsOff: boolean, spoil?: Spoil) =>
         multiply(gpu, { m: 36, n: 40, k: 512, transpose }, {
-          ...{ sizes, splits: 1 },
+          schedule: { splits: 1 },
+          ...{ sizes },
           ...(cutsOff && { matrixUnits }),
         }, { fill: "uniform01", ...(spoil && { spoil }) });
       const [plain, enlarged] = [await run(false), await run(true)];
@@ -278,7 +293,7 @@ Deno.test("what halves do not hold is computed in f32", async () => {
       const k = turn % 2 === 0 ? 72 : 70;
       const sizes = { m: 36, n: 40, k, transpose, batch: turn % 3 === 0 ? 2 : 1 };
       try {
-        await multiply(gpu, sizes, { splits }, { spoil: spoil(k) });
+        await multiply(gpu, sizes, { schedule: { splits } }, { spoil: spoil(k) });
       } catch (error) {
         throw new Error(`${name}, ${splits} splits`, { cause: error });
       }
@@ -310,8 +325,8 @@ Deno.test("rows beyond halves are those of f32, bit for bit", async () => {
     });
     return (await runPlan(gpu, plan, operands, subject.result, 2)).result;
   };
-  const halves = await run({ math: "f16x3", policy: "matrix-small" });
-  const whole = await run({ math: "f32", policy: "tiny", splits: 1 });
+  const halves = await run({ math: "f16x3", schedule: { policy: "matrix-small" } });
+  const whole = await run({ math: "f32", schedule: { policy: "tiny", splits: 1 } });
   for (const row of [1, 3, 4, 5]) {
     const of = (result: typeof halves) => result.slice(row * n, (row + 1) * n);
     assert.deepEqual(of(halves), of(whole), `row ${row}`);
@@ -346,7 +361,7 @@ Deno.test("random products in halves of data of any range agree with the referen
       sizeModes,
       spoilt,
       async ([m, n, k], transpose, splits, sizes, values) => {
-        await multiply(gpu, { m, n, k, transpose }, { splits, sizes }, {
+        await multiply(gpu, { m, n, k, transpose }, { schedule: { splits }, sizes }, {
           spoil: (set) => {
             for (const [operand, place, depth, value] of values) {
               set(operand as "a" | "b", place % (operand === "a" ? m : n), depth % k, value);

@@ -51,8 +51,8 @@ async function run(label: string, cases: Iterable<MatrixCase>) {
 }
 
 for (const arithmetic of arithmetics) {
-  const { dtype, accumulate, variant } = arithmetic;
-  const name = `${dtype}${accumulate ? ` summed in ${accumulate}` : ""}${variant ? " tiles" : ""}`;
+  const { dtype, accumulate, schedule } = arithmetic;
+  const name = `${dtype}${accumulate ? ` summed in ${accumulate}` : ""}${schedule ? " tiles" : ""}`;
   const all = epiloguesOf(dtype).at(-1)!;
   for (const policy of policiesOf(gpu)) {
     await run(`${name} ${policy}`, gemmMatrix(arithmetic, policy, share));
@@ -69,14 +69,14 @@ for (const arithmetic of arithmetics) {
     ),
   );
   const vectors = [[1, 68, 132], [70, 1, 133], [2, 65, 40], [72, 3, 61], [33, 16, 20]] as const;
-  if (accumulate === undefined && variant === undefined) {
+  if (accumulate === undefined && schedule === undefined) {
     await run(
       `${name} times vectors`,
       TRANSPOSES.flatMap((transpose) =>
         vectors.flatMap(([m, n, k]) =>
           [undefined, 3].map((splits) => ({
             problem: { m, n, k, transpose, batch: 2, ...all },
-            choice: { ...choice, policy: "gemv", splits },
+            choice: { ...choice, schedule: { policy: "gemv", splits } },
           }))
         )
       ),
@@ -86,7 +86,11 @@ for (const arithmetic of arithmetics) {
     `${name} large and packed`,
     TRANSPOSES.map((transpose) => ({
       problem: { m: 1030, n: 1031, k: 1029, transpose, ...all },
-      choice: { ...choice, policy: undefined, splits: undefined, sizes: "constant" as const },
+      choice: {
+        ...choice,
+        schedule: { ...schedule, policy: undefined, splits: undefined },
+        sizes: "constant" as const,
+      },
     })),
   );
   await run(
@@ -98,8 +102,7 @@ for (const arithmetic of arithmetics) {
         problem: { m, n, k, batch, transpose, ...all },
         choice: {
           ...choice,
-          balance: "stream-k" as const,
-          splits: undefined,
+          schedule: { ...schedule, balance: "stream-k" as const, splits: undefined },
           // Two multiprocessors: whole waves are few tiles.
           device: softwareDevice(4),
         },
@@ -111,7 +114,7 @@ for (const arithmetic of arithmetics) {
     Object.values(VARIANT_TRAITS).flatMap((key) =>
       [[70, 41, 129], [68, 44, 112]].map(([m = 0, n = 0, k = 0]) => ({
         problem: { m, n, k },
-        choice: { ...choice, variant: { ...variant, [key]: !TUNED_VARIANT[key] } },
+        choice: { ...choice, schedule: { ...schedule, [key]: !TUNED_VARIANT[key] } },
       }))
     ),
   );

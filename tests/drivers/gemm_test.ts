@@ -46,9 +46,9 @@ function available(gpu: GpuDevice): Arithmetic[] {
 }
 
 for (const arithmetic of ARITHMETIC) {
-  const { dtype, accumulate, variant, feature } = arithmetic;
+  const { dtype, accumulate, schedule, feature } = arithmetic;
   const { feature: _, ...choice } = arithmetic;
-  const name = `${dtype}${accumulate ? ` summed in ${accumulate}` : ""}${variant ? " tiles" : ""}`;
+  const name = `${dtype}${accumulate ? ` summed in ${accumulate}` : ""}${schedule ? " tiles" : ""}`;
 
   Deno.test(`every transpose, epilogue and policy of ${name} agrees with the reference`, async () => {
     using gpu = await open();
@@ -72,7 +72,7 @@ for (const arithmetic of ARITHMETIC) {
       await multiply(gpu, { m: 5, n: 6, k: 0, transpose, ...all }, choice);
       const { result } = await multiply(gpu, { m: 5, n: 6, k: 0, transpose }, {
         ...choice,
-        splits: 3,
+        schedule: { ...choice.schedule, splits: 3 },
       });
       assert.deepEqual(result, new (arrayConstructor(gemmElement(dtype, "output")))(30));
     }
@@ -89,7 +89,10 @@ Deno.test("batches have every transpose and the whole epilogue in every arithmet
     for (const transpose of plain ? TRANSPOSES : ["nt"] as const) {
       for (const [m, n, k] of [[33, 35, 37], [36, 40, 48]] as const) {
         for (const splits of plain ? [1, 3] : [1]) {
-          await multiply(gpu, { m, n, k, batch: 3, transpose, ...all }, { ...choice, splits });
+          await multiply(gpu, { m, n, k, batch: 3, transpose, ...all }, {
+            ...choice,
+            schedule: { ...choice.schedule, splits },
+          });
         }
       }
     }
@@ -103,7 +106,10 @@ Deno.test("operands that are packed first give the same products", async () => {
     for (const transpose of choice.dtype === "f32" ? ["nn", "tt"] as const : ["nn"] as const) {
       const problem = { m: 1030, n: 1031, k: 1029, transpose };
       const policy = choice.dtype === "f64" ? "tiny" : "small";
-      const { plan } = await multiply(gpu, problem, { ...choice, policy });
+      const { plan } = await multiply(gpu, problem, {
+        ...choice,
+        schedule: { ...choice.schedule, policy },
+      });
       assert.match(plan.kernel, choice.dtype === "f64" ? /_a[p1]b[p1]_/ : /_apbp_/);
     }
   }
@@ -123,10 +129,13 @@ Deno.test("int8 sums are exact up to 32 bits, and refused beyond", async () => {
   using gpu = await open();
   for (const splits of [1, 3]) {
     const problem = { m: 8, n: 9, k: 300, transpose: "nt" } as const;
-    const { result } = await multiply(gpu, { ...problem, alpha: 1511 }, { dtype: "i8", splits });
+    const { result } = await multiply(gpu, { ...problem, alpha: 1511 }, {
+      dtype: "i8",
+      schedule: { splits },
+    });
     assert.ok(result instanceof Int32Array && result.some((value) => Math.abs(value) > 2 ** 28));
     await assert.rejects(
-      multiply(gpu, { ...problem, alpha: 2 ** 20 + 7 }, { dtype: "i8", splits }),
+      multiply(gpu, { ...problem, alpha: 2 ** 20 + 7 }, { dtype: "i8", schedule: { splits } }),
       {
         name: "RangeError",
         message: /^Cannot multiply: result \[\d, \d\] is beyond the 32 bits that i8 products make$/,
@@ -140,7 +149,10 @@ Deno.test("f16 and bf16 are summed within their bounds over a long depth", async
   for (const { feature: _, ...choice } of available(gpu)) {
     if (choice.dtype !== "f16" && choice.dtype !== "bf16") continue;
     for (const splits of [1, 3]) {
-      await multiply(gpu, { m: 20, n: 24, k: 4608 }, { ...choice, splits });
+      await multiply(gpu, { m: 20, n: 24, k: 4608 }, {
+        ...choice,
+        schedule: { ...choice.schedule, splits },
+      });
     }
   }
 });
@@ -148,13 +160,15 @@ Deno.test("f16 and bf16 are summed within their bounds over a long depth", async
 Deno.test("the main loop without each of its optimisations gives the same", async () => {
   using gpu = await open();
   for (const { feature: _, ...choice } of available(gpu)) {
-    if (!full && choice.variant !== undefined) continue;
+    if (!full && choice.schedule !== undefined) continue;
     for (const [trait, key] of Object.entries(VARIANT_TRAITS)) {
-      const variant = { ...choice.variant, [key]: !TUNED_VARIANT[key] };
       // Loads and stores of single elements, and of four; the depth within a tile, and beyond.
       const sizes = [[41, 35, 45], [36, 40, 48]] as const;
       for (const [m, n, k] of full || choice.dtype === "f32" ? sizes : sizes.slice(1)) {
-        const { plan } = await multiply(gpu, { m, n, k }, { ...choice, variant });
+        const { plan } = await multiply(gpu, { m, n, k }, {
+          ...choice,
+          schedule: { ...choice.schedule, [key]: !TUNED_VARIANT[key] },
+        });
         assert.match(plan.kernel, new RegExp(trait.replaceAll("-", "_")));
       }
     }
@@ -170,7 +184,11 @@ Deno.test("sizes in the kernel give what sizes in a uniform do", async () => {
       const { result } = await multiply(gpu, problem, { ...choice, sizes: "constant" });
       const other = await multiply(gpu, problem, choice);
       assert.deepEqual(result, other.result);
-      await multiply(gpu, problem, { ...choice, sizes: "constant", splits: 2 });
+      await multiply(gpu, problem, {
+        ...choice,
+        sizes: "constant",
+        schedule: { ...choice.schedule, splits: 2 },
+      });
     }
   }
 });
@@ -189,7 +207,11 @@ Deno.test("a last step of its own gives what a loop over all steps does", async 
       for (const variant of choice.dtype === "f32" ? variants : [{}]) {
         const problem = { m: 33, n: 36, k };
         const run = (peel: boolean) =>
-          multiply(gpu, problem, { ...choice, sizes: "constant", variant: { ...variant, peel } });
+          multiply(gpu, problem, {
+            ...choice,
+            sizes: "constant",
+            schedule: { ...choice.schedule, ...variant, peel },
+          });
         const [own, loop] = [await run(true), await run(false)];
         assert.deepEqual(own.result, loop.result);
         const isPeeled = ({ plan }: typeof own) =>
@@ -207,7 +229,7 @@ Deno.test("every activation follows the sum", async () => {
     for (const activation of PLAIN_ACTIVATIONS) {
       for (const splits of dtype === "f32" ? [1, 2] : [1]) {
         const problem = { m: 20, n: 19, k: 30, bias: "column", activation } as const;
-        await multiply(gpu, problem, { dtype, splits });
+        await multiply(gpu, problem, { dtype, schedule: { splits } });
       }
     }
   }
@@ -232,7 +254,7 @@ Deno.test("tensors of several bindings give the same", async () => {
     if (!full && choice.dtype === "f16") continue;
     for (const transpose of choice.dtype === "f32" ? TRANSPOSES : ["nn"] as const) {
       for (const splits of [1, 3]) {
-        const asked = { ...choice, limits, splits };
+        const asked = { ...choice, limits, schedule: { ...choice.schedule, splits } };
         const { plan } = await multiply(gpu, { m: 52, n: 44, k: 60, transpose }, asked);
         if (choice.dtype !== "f16") assert.match(plan.kernel, /_parts/);
         // SwiftShader has ten bindings.
@@ -248,8 +270,7 @@ Deno.test("the planner's own choice agrees with the reference", async () => {
   for (const { feature: _, ...choice } of available(gpu)) {
     const { plan } = await multiply(gpu, { m: 40, n: 24, k: 3000 }, {
       ...choice,
-      policy: undefined,
-      splits: undefined,
+      schedule: { ...choice.schedule, policy: undefined, splits: undefined },
       device: modelOf(gpu.workgroupsInFlight),
     });
     assert.ok(plan.multiplications > 0);
@@ -257,7 +278,10 @@ Deno.test("the planner's own choice agrees with the reference", async () => {
 });
 
 /** Two multiprocessors: whole waves are few tiles of `tiny`. */
-const STREAMED = { balance: "stream-k", splits: undefined, device: softwareDevice(4) } as const;
+const STREAMED = {
+  schedule: { balance: "stream-k", splits: undefined },
+  device: softwareDevice(4),
+} as const;
 
 Deno.test("stream-K agrees with the reference in every arithmetic, transpose and epilogue", async () => {
   using gpu = await open();
@@ -275,6 +299,7 @@ Deno.test("stream-K agrees with the reference in every arithmetic, transpose and
           const { plan } = await multiply(gpu, { m, n, k, batch, transpose, ...all }, {
             ...choice,
             ...STREAMED,
+            schedule: { ...choice.schedule, ...STREAMED.schedule },
           });
           assert.match(plan.kernel, /_streamk/);
           assert.match(plan.notes[0]!, /stream-K: [1-9]\d* tiles whole, the depth of [1-9]/);
@@ -287,16 +312,24 @@ Deno.test("stream-K agrees with the reference in every arithmetic, transpose and
 Deno.test("stream-K of another policy, forced splits, baked sizes and several bindings gives the same", async () => {
   using gpu = await open();
   const problem = { m: 133, n: 260, k: 70, bias: "row", beta: 1 } as const;
-  await multiply(gpu, problem, { ...STREAMED, policy: "small", device: softwareDevice(2) });
+  await multiply(gpu, problem, {
+    ...STREAMED,
+    schedule: { ...STREAMED.schedule, policy: "small" },
+    device: softwareDevice(2),
+  });
   for (const sizes of ["constant", "uniform"] as const) {
-    const { plan } = await multiply(gpu, problem, { ...STREAMED, sizes, splits: 5 });
+    const { plan } = await multiply(gpu, problem, {
+      ...STREAMED,
+      sizes,
+      schedule: { ...STREAMED.schedule, splits: 5 },
+    });
     assert.match(plan.notes[0]!, /split in 5$/);
     const limits = { ...gpu.limits, maxStorageBufferBindingSize: 131_072 };
     const parts = await multiply(gpu, { ...problem, beta: 0 }, { ...STREAMED, sizes, limits });
     assert.match(parts.plan.kernel, /_streamk_bias_parts/);
   }
   // More splits than have steps: nine steps of tiny, in sevens and twos.
-  await multiply(gpu, problem, { ...STREAMED, splits: 7 });
+  await multiply(gpu, problem, { ...STREAMED, schedule: { ...STREAMED.schedule, splits: 7 } });
   // All tiles are fewer than a wave: none would be whole.
   const { plan } = await multiply(gpu, { m: 40, n: 20, k: 70 }, {
     ...STREAMED,

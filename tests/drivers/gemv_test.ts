@@ -22,8 +22,8 @@ const open = () => openDevice({ backend, optionalFeatures: FEATURES });
 /** What gemv multiplies of the arithmetic that the device has the features for. */
 function available(gpu: GpuDevice): Pick<Choice, "dtype" | "outDtype">[] {
   return ARITHMETIC
-    .filter(({ accumulate, variant, feature }) =>
-      accumulate === undefined && variant === undefined &&
+    .filter(({ accumulate, schedule, feature }) =>
+      accumulate === undefined && schedule === undefined &&
       (feature === undefined || gpu.features.has(feature))
     )
     .flatMap((
@@ -42,7 +42,11 @@ async function product(
   problem: Partial<GemmProblem> & Pick<GemmProblem, "m" | "n" | "k">,
   choice: Choice,
 ) {
-  const asked = { policy: "gemv", splits: undefined, device: H200, ...choice };
+  const asked = {
+    device: H200,
+    ...choice,
+    schedule: { policy: "gemv", splits: undefined, ...choice.schedule },
+  };
   const { plan, result, checked } = await multiply(gpu, problem, asked);
   const what = printGemm({ batch: 1, transpose: "nn", ...problem } as GemmProblem);
   assert.equal(checked?.verdict, "pass", `${what} ${plan.kernel}: ${checked?.message}`);
@@ -68,7 +72,7 @@ Deno.test("rows and columns times matrices agree with the reference in every typ
         for (const splits of plain ? [undefined, 3] : [turn % 3 === 0 ? 3 : undefined]) {
           const { plan } = await product(gpu, { m, n, k, transpose, ...epilogue }, {
             ...choice,
-            splits,
+            schedule: { splits },
             sizes: sizesIn,
           });
           assert.match(plan.kernel, splits === 3 ? /^gemv_.*_split/ : /^gemv_/);
@@ -85,7 +89,9 @@ Deno.test("batches have matrices and vectors of their own", async () => {
     for (const transpose of choice.dtype === "f32" ? TRANSPOSES : ["nt", "tn"] as const) {
       for (const [m, n, k] of [[1, 36, 40], [37, 2, 29]] as const) {
         const problem = { m, n, k, batch: 3, transpose, ...all };
-        for (const splits of [1, 2]) await product(gpu, problem, { ...choice, splits });
+        for (const splits of [1, 2]) {
+          await product(gpu, problem, { ...choice, schedule: { splits } });
+        }
       }
     }
   }
@@ -162,7 +168,11 @@ Deno.test("what a planner of this device takes of few rows and columns agrees wi
   const device = modelOf(gpu.workgroupsInFlight, undefined, gpu.info.adapter);
   for (const choice of available(gpu)) {
     for (const [m, n, k] of [[1, 300, 2000], [1, 1, 3001], [7, 1, 2000], [2, 2000, 5]] as const) {
-      const { plan } = await product(gpu, { m, n, k }, { ...choice, policy: undefined, device });
+      const { plan } = await product(gpu, { m, n, k }, {
+        ...choice,
+        schedule: { policy: undefined },
+        device,
+      });
       assert.match(plan.kernel, /^gemv_/);
     }
   }

@@ -132,7 +132,7 @@ async function runWinrsMatrix(label: string, runs: readonly WinrsRun[]) {
 await runWinrsMatrix(
   "every filter",
   LAYOUTS.flatMap((layout) =>
-    filterSizes().map((filter) => ({ filter, layout, policy: SMALLEST }))
+    filterSizes().map((filter) => ({ filter, layout, schedule: { policy: SMALLEST } }))
   ),
 );
 await runWinrsMatrix(
@@ -140,7 +140,7 @@ await runWinrsMatrix(
   LAYOUTS.flatMap((layout) =>
     OMEGAS.map((omega) => {
       const filter = [omega.rows?.n ?? 2, Math.max(2, omega.n)] as const;
-      return { filter, layout, pair: omegaName(omega), splits: 3 };
+      return { filter, layout, pair: omegaName(omega), schedule: { splits: 3 } };
     })
   ),
 );

@@ -77,12 +77,14 @@ async function checkRandom(dtype: "f16" | "bf16"): Promise<void> {
           dtype,
           outDtype,
           sizes,
-          ...(!OWN_LOOPS.includes(algorithm)
-            ? { policy: "tiny", splits }
-            : sizes === "uniform" && FUSED.includes(algorithm)
-            ? { policy: "16x16x4_4x4" }
-            : {}),
-          ...(algorithm.startsWith("im") && dtype === "f16" ? { variant: { halfTile } } : {}),
+          schedule: {
+            ...(!OWN_LOOPS.includes(algorithm)
+              ? { policy: "tiny", splits }
+              : sizes === "uniform" && FUSED.includes(algorithm)
+              ? { policy: "16x16x4_4x4" }
+              : {}),
+            ...(algorithm.startsWith("im") && dtype === "f16" ? { halfTile } : {}),
+          },
         });
         if (unsupported(algorithmOf(algorithm)!, request) !== undefined) return;
         // SwiftShader has 256 threads a workgroup.

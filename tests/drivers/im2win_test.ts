@@ -31,7 +31,7 @@ for (const algorithm of ALGORITHMS) {
       const cases = all ? golden : golden.filter(({ name }) => FEW.includes(name));
       assert.ok(cases.length >= FEW.length);
       for (const one of cases) {
-        const run = { op: "fwd", algorithm, layout, policy: "tiny" } as const;
+        const run = { op: "fwd", algorithm, layout, schedule: { policy: "tiny" } } as const;
         const { verdict, message, kernel } = await runGolden(gpu, one, run);
         assert.equal(verdict, "pass", `${one.name} with ${kernel}: ${message}`);
       }
@@ -45,7 +45,10 @@ async function convolve(
   problem: ConvProblem,
   choice: Partial<PlanRequest> & Pick<PlanRequest, "algorithm">,
 ) {
-  return await checkedResult(gpu, convRequest(gpu, problem, { policy: "tiny", ...choice }));
+  return await checkedResult(
+    gpu,
+    convRequest(gpu, problem, { ...choice, schedule: { policy: "tiny", ...choice.schedule } }),
+  );
 }
 
 /** Problems whose filter fits; most batches divide into fours. */
@@ -73,7 +76,7 @@ Deno.test("random problems agree with the reference, split or not", async () => 
       fc.constantFrom(1, 2),
       sizeModes,
       async (init, algorithm, layout, splits, sizes) => {
-        await convolve(gpu, convProblem(init), { algorithm, layout, splits, sizes });
+        await convolve(gpu, convProblem(init), { algorithm, layout, schedule: { splits }, sizes });
       },
     ),
     { numRuns: full ? 600 : 50, seed: 20261120 },
@@ -100,7 +103,7 @@ Deno.test("chunks of the batch give what the whole gives, to the bit", async () 
         const sizes of ["uniform", ...(layout === "nchw" ? ["constant" as const] : [])] as const
       ) {
         const problem = convProblem(SMALL);
-        const choice = { algorithm, layout, sizes, splits: 1 };
+        const choice = { algorithm, layout, sizes, schedule: { splits: 1 } };
         const whole = await convolve(gpu, problem, choice);
         const maxWorkspaceBytes = whole.plan.workspaceBytes - 1000;
         const parts = await convolve(gpu, problem, { ...choice, maxWorkspaceBytes });
@@ -140,7 +143,7 @@ Deno.test("the main loop without one of its techniques gives the same", async ()
   for (const { algorithm, op } of full ? runs : runs.filter(({ op }) => op === "fwd")) {
     for (const variant of VARIANTS) {
       const problem = convProblem({ ...SMALL, op });
-      const { plan } = await convolve(gpu, problem, { algorithm, variant });
+      const { plan } = await convolve(gpu, problem, { algorithm, schedule: { ...variant } });
       assert.match(plan.kernel, /_(no_micro_kernel|no_vector_load|no_prefetch|double_buffer)$/);
     }
   }
@@ -158,7 +161,7 @@ Deno.test("every policy is dealt out, the one of 96 rows too", async () => {
   const problem = convProblem({ ...SMALL, groups: 1, outChannels: 100 });
   for (const policy of policies) {
     for (const algorithm of [...ALGORITHMS, "implicit-gemm"] as const) {
-      await convolve(gpu, problem, { algorithm, policy });
+      await convolve(gpu, problem, { algorithm, schedule: { policy } });
     }
   }
 });

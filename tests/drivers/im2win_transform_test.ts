@@ -53,8 +53,7 @@ function requestOf(
     filterLayout: filterLayoutFor(layout),
     epilogue: NO_EPILOGUE,
     algorithm,
-    policy: "tiny",
-    splits: 1,
+    schedule: { policy: "tiny", splits: 1 },
     limits: gpu.limits,
     sizes,
   };

@@ -140,7 +140,7 @@ const problems = randomSizes({
   groupOut: fc.constantFrom(1, 3, 4, 7, 8, 12, 36),
 });
 
-const STREAMED = { balance: "stream-k", device: ONE_WORKGROUP } as const;
+const STREAMED = { schedule: { balance: "stream-k" }, device: ONE_WORKGROUP } as const;
 
 Deno.test("random int8 problems equal the reference bit for bit", async () => {
   using gpu = await openDevice({ backend });
@@ -151,11 +151,18 @@ Deno.test("random int8 problems equal the reference bit for bit", async () => {
       fc.constantFrom<AlgorithmName>("implicit-gemm", "implicit-gemm", "direct"),
       fc.record({ bias: fc.boolean(), activation: fc.constantFrom("none", "relu") }),
       fc.constantFrom(undefined, 0.0005, "channel" as const),
-      fc.constantFrom({}, { splits: 2 }, { splits: 3 }, STREAMED),
+      fc.constantFrom<Partial<PlanRequest>>(
+        {},
+        { schedule: { splits: 2 } },
+        { schedule: { splits: 3 } },
+        STREAMED,
+      ),
       fc.constantFrom({}, { packedFilter: true }),
       sizeModes,
       async (init, algorithm, ending, scale, cut, variant, sizes) => {
-        const implicit = algorithm === "implicit-gemm" ? { policy: "tiny", ...cut, variant } : {};
+        const implicit = algorithm === "implicit-gemm"
+          ? { ...cut, schedule: { policy: "tiny", ...variant, ...cut.schedule } }
+          : {};
         const { plan } = await conv(gpu, convProblem(init), {
           algorithm,
           sizes,

@@ -48,9 +48,7 @@ Deno.test("random convolutions of f16 on matrix units, implicit products and win
           dtype: "f16",
           outDtype,
           sizes,
-          policy: "matrix-small",
-          splits,
-          ...(flush === undefined ? {} : { flush }),
+          schedule: { policy: "matrix-small", splits, ...(flush === undefined ? {} : { flush }) },
           matrixUnits: gpu.matrixUnits!,
         });
         const { plan } = await checkedResult(gpu, request);
@@ -95,8 +93,7 @@ Deno.test("random int8 convolutions on matrix units are exactly the reference's"
           dtype: "i8",
           ...(outDtype === undefined ? {} : { outDtype }),
           sizes,
-          policy: "matrix-small",
-          splits,
+          schedule: { policy: "matrix-small", splits },
           matrixUnits: gpu.matrixUnits!,
         });
         const operands = fillOperands(convSubject(request), "int8", 5);
@@ -121,19 +118,29 @@ Deno.test("convolutions on matrix units are the same where the device checks ind
   const strided = { ...square, stride: [2, 2] };
   const { m, n, k } = gpu.matrixUnits!.units.find(({ component }) => component === "f16")!;
   const implicit = { algorithm: "implicit-gemm", dtype: "f16", layout: "nhwc" } as const;
-  const tapRows = { ...implicit, variant: { tapRows: true } } as const;
+  const tapRows = { ...implicit, schedule: { tapRows: true } } as const;
   const ring = `${2 * m}x${6 * n}x${2 * k}_${2 * m}x${3 * n}m`;
   const runs: readonly (readonly [RegExp, ConvProblemInit, Asked])[] = [
     [/_fwd_.*_row3/, { ...square, op: "fwd" }, tapRows],
     [/_bwd_data_.*_row3/, { ...square, op: "bwd-data" }, tapRows],
-    [/_bwd_filter_.*_row3/, { ...square, op: "bwd-filter" }, { ...tapRows, policy: ring }],
-    [/_fwd_.*_tap_/, { ...strided, op: "fwd" }, { ...implicit, outDtype: "f32", flush: 16 }],
+    [/_bwd_filter_.*_row3/, { ...square, op: "bwd-filter" }, {
+      ...tapRows,
+      schedule: { ...tapRows.schedule, policy: ring },
+    }],
+    [/_fwd_.*_tap_/, { ...strided, op: "fwd" }, {
+      ...implicit,
+      outDtype: "f32",
+      schedule: { flush: 16 },
+    }],
     [/_bwd_data_.*_classes/, { ...strided, op: "bwd-data" }, implicit],
-    [/_bwd_filter_.*_rsc_/, { ...strided, op: "bwd-filter" }, { ...implicit, splits: 3 }],
+    [/_bwd_filter_.*_rsc_/, { ...strided, op: "bwd-filter" }, {
+      ...implicit,
+      schedule: { splits: 3 },
+    }],
     [/_fwd_.*_nhwc_to_nchw_/, { ...square, op: "fwd", inChannels: 13 }, {
       ...implicit,
       layout: "nchw",
-      variant: { channelsLast: true },
+      schedule: { channelsLast: true },
     }],
     [/_fwd_.*_chwn_/, { ...square, op: "fwd" }, { ...implicit, layout: "chwn" }],
     [/_fwd_i8_/, { ...square, op: "fwd" }, { ...implicit, dtype: "i8" }],
@@ -145,7 +152,7 @@ Deno.test("convolutions on matrix units are the same where the device checks ind
     // Its kernels have a policy of their own.
     [/^winrs_f16_.*_mma/, { ...square, op: "bwd-filter" }, {
       ...{ algorithm: "winrs", dtype: "f16", layout: "nhwc" },
-      variant: { halfTile: true },
+      schedule: { halfTile: true },
     }],
   ];
   for (const sizes of ["constant", "uniform"] as const) {
@@ -153,8 +160,11 @@ Deno.test("convolutions on matrix units are the same where the device checks ind
       const results = [];
       for (const device of [gpu, checked]) {
         const request = convRequest(device, convProblem(init), {
-          ...(asked.algorithm === "winrs" ? {} : { policy: "matrix-small" }),
           ...{ ...asked, sizes, matrixUnits: device.matrixUnits! },
+          schedule: {
+            ...(asked.algorithm === "winrs" ? {} : { policy: "matrix-small" }),
+            ...({ ...asked, sizes, matrixUnits: device.matrixUnits! }).schedule,
+          },
         });
         const kind = asked.dtype === "i8" ? "int8" : "uniform11";
         const operands = fillOperands(convSubject(request), kind, 5);

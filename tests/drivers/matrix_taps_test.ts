@@ -59,11 +59,10 @@ function rowRequest(
     algorithm: "implicit-gemm",
     layout: "nhwc",
     dtype: "f16",
-    variant: { tapRows: true },
     device: softwareDevice(4),
     matrixUnits: gpu.matrixUnits!,
-    ...(flush === undefined ? {} : { flush }),
     ...more,
+    schedule: { tapRows: true, ...(flush === undefined ? {} : { flush }), ...more.schedule },
   });
 }
 
@@ -113,25 +112,31 @@ Deno.test("random convolutions of f16 by rows of taps agree with the reference",
           ...(op === "fwd" ? { epilogue: { bias: true, activation } } : {}),
           outDtype,
           sizes,
-          policy: "matrix-small",
-          variant: { tapRows: true, packedFilter: packed },
-          ...(cut === "stream-k" ? { balance: cut } : { splits: cut }),
+          schedule: {
+            policy: "matrix-small",
+            tapRows: true,
+            packedFilter: packed,
+            ...(cut === "stream-k" ? { balance: cut } : { splits: cut }),
+          },
         });
         // Where taps of the first results would begin within the source there are no rows.
         const taps = /_row(\d)/.exec(planConv(asked).kernel)?.[1];
         const { m, n, k } = halfUnit(gpu);
         const depth = 2 * k * Number(taps);
         const tiles = {
-          small: asked.policy!,
+          small: asked.schedule?.policy!,
           deep: `${4 * m}x${4 * n}x${depth}_${2 * m}x${2 * n}m`,
           many: `${4 * m}x${16 * n}x${depth}_${m}x${2 * n}m`,
         };
-        const policy = taps === undefined ? asked.policy! : tiles[tile];
-        const { plan } = await checkedResult(gpu, { ...asked, policy });
+        const policy = taps === undefined ? asked.schedule?.policy! : tiles[tile];
+        const { plan } = await checkedResult(gpu, {
+          ...asked,
+          schedule: { ...asked.schedule, policy },
+        });
         if (packed) assert.doesNotMatch(plan.kernel, /_(krsc|kcrs|crsk)\d[pds]b/);
         found.add([
           ...plan.kernel.match(ROW_TRAITS) ?? [],
-          ...(policy !== asked.policy ? [`${tile}${taps}`] : []),
+          ...(policy !== asked.schedule?.policy ? [`${tile}${taps}`] : []),
           // Of a filter that is read as it lies, along which side of its tile.
           /_(krsc|kcrs|crsk)\d[pds]b/.exec(plan.kernel)?.[0].slice(-2) ?? "packed",
         ]);
@@ -187,15 +192,21 @@ Deno.test("random convolutions of int8 by rows of taps are exactly the reference
           epilogue: outDtype === undefined ? NO_EPILOGUE : { ...NO_EPILOGUE, scale: 0.002 },
           ...(outDtype === undefined ? {} : { outDtype }),
           sizes,
-          variant: { tapRows: true, packedFilter: packed },
-          ...(cut === "stream-k" ? { balance: cut } : { splits: cut }),
+          schedule: {
+            tapRows: true,
+            packedFilter: packed,
+            ...(cut === "stream-k" ? { balance: cut } : { splits: cut }),
+          },
         });
         // Halves of as many channels have rows where int8 has.
         const halves = planConv({ ...asked, dtype: "f16", outDtype: "f16", epilogue: NO_EPILOGUE });
         const taps = Number(/_row(\d)/.exec(halves.kernel)?.[1] ?? 1);
         // Whole vectors of each tap's depth.
         const depth = Math.max(1, 16 / k) * k * taps;
-        const request = { ...asked, policy: `${2 * m}x${2 * n}x${depth}_${2 * m}x${n}m` };
+        const request = {
+          ...asked,
+          schedule: { ...asked.schedule, policy: `${2 * m}x${2 * n}x${depth}_${2 * m}x${n}m` },
+        };
         const operands = fillOperands(convSubject(request), "int8", 5);
         const { plan } = await checkedResult(gpu, request, operands);
         found.add([
@@ -246,8 +257,10 @@ Deno.test("random backward-filter of f16 whose taps of a row share what they loa
             filterLayout,
             outDtype,
             sizes,
-            splits,
-            policy: `${rows}x${2 * across}x${many ? k : deep * k}_${high}x${across}m`,
+            schedule: {
+              splits,
+              policy: `${rows}x${2 * across}x${many ? k : deep * k}_${high}x${across}m`,
+            },
           }),
         );
         const shuffled = plan.passes.some(({ kernel }) => kernel.wgsl.includes("subgroupShuffle"));
@@ -302,15 +315,19 @@ Deno.test("rows of backward-filter that follow each other are summed in whole on
   const flush = 20 * 2 * k;
   for (
     const { trait, ...more } of [
-      { splits: 4, outDtype: "f16", trait: /jy\d.*_split/ },
-      { splits: 1, outDtype: "f32", flush, trait: /_stored20_.*jy/ },
-      { splits: 1, outDtype: "f16", flush, trait: /_flush20_.*jy/ },
-      { splits: 3, outDtype: "f32", flush, trait: /_stored15_.*jy\d.*_split/ },
+      { schedule: { splits: 4 }, outDtype: "f16", trait: /jy\d.*_split/ },
+      { schedule: { splits: 1, flush }, outDtype: "f32", trait: /_stored20_.*jy/ },
+      { schedule: { splits: 1, flush }, outDtype: "f16", trait: /_flush20_.*jy/ },
+      { schedule: { splits: 3, flush }, outDtype: "f32", trait: /_stored15_.*jy\d.*_split/ },
     ] as const
   ) {
     const { plan } = await checkedResult(
       gpu,
-      rowRequest(gpu, problem, undefined, { sizes: "constant", policy, ...more }),
+      rowRequest(gpu, problem, undefined, {
+        sizes: "constant",
+        ...more,
+        schedule: { policy, ...more.schedule },
+      }),
     );
     assert.match(plan.kernel, trait);
   }
@@ -336,7 +353,7 @@ Deno.test("an infinite input reaches taps of its own channel alone, where rows o
     const request = rowRequest(gpu, problem, undefined, {
       sizes: "constant",
       outDtype: "f32",
-      policy: `16x${6 * n}x${2 * k}_16x${3 * n}m`,
+      schedule: { policy: `16x${6 * n}x${2 * k}_16x${3 * n}m` },
     });
     const subject = convSubject(request);
     const operands = fillOperands(subject, "uniform11", 5);

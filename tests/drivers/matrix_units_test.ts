@@ -31,9 +31,9 @@ function policyNames({ matrixUnits }: GpuDevice, dtype: "f16" | "i8"): string[] 
 
 async function multiply(gpu: GpuDevice, problem: Sizes, choice: Choice) {
   const { plan, result, checked } = await run(gpu, problem, {
-    policy: "matrix-small",
     matrixUnits: gpu.matrixUnits,
     ...choice,
+    schedule: { policy: "matrix-small", ...choice.schedule },
   });
   const what = printGemm({ batch: 1, transpose: "nn", ...problem } as GemmProblem);
   if (checked !== undefined) {
@@ -54,7 +54,7 @@ for (const dtype of ["f16", "i8"] as const) {
           for (const splits of [1, 3]) {
             const epilogue = epilogues[turn++ % epilogues.length];
             const problem = { m, n, k, transpose, ...epilogue };
-            const { plan } = await multiply(gpu, problem, { dtype, policy, splits });
+            const { plan } = await multiply(gpu, problem, { dtype, schedule: { policy, splits } });
             assert.match(plan.kernel, /_mma\d+x\d+x\d+_/);
             assert.match(plan.notes[0]!, /; on matrix units of \d+x\d+x\d+, /);
           }
@@ -72,7 +72,7 @@ for (const dtype of ["f16", "i8"] as const) {
         await multiply(gpu, { m, n, k, transpose, ...all }, { dtype });
       }
       await multiply(gpu, { m: 33, n: 36, k: 40, batch: 3, transpose, ...all }, { dtype });
-      await multiply(gpu, { m: 36, n: 36, k: 700, transpose }, { dtype, splits: 2 });
+      await multiply(gpu, { m: 36, n: 36, k: 700, transpose }, { dtype, schedule: { splits: 2 } });
       await multiply(gpu, { m: 5, n: 6, k: 0, transpose, ...all }, { dtype });
     }
     const { plan } = await multiply(gpu, { m: 0, n: 6, k: 7, ...all }, { dtype });
@@ -86,12 +86,11 @@ for (const dtype of ["f16", "i8"] as const) {
       // A last step of less than a matrix, of one, and of a whole step.
       for (const k of [dtype === "i8" ? 36 : 37, 40, 48]) {
         for (const variant of [{}, { doubleBuffer: true }, { prefetch: false }, { peel: false }]) {
-          await multiply(gpu, { m: 41, n: 44, k }, { dtype, sizes, variant });
+          await multiply(gpu, { m: 41, n: 44, k }, { dtype, sizes, schedule: { ...variant } });
         }
       }
       const streamed = {
-        balance: "stream-k",
-        splits: undefined,
+        schedule: { balance: "stream-k", splits: undefined },
         device: softwareDevice(4),
       } as const;
       const { plan } = await multiply(gpu, { m: 165, n: 167, k: 80 }, {
@@ -106,14 +105,22 @@ for (const dtype of ["f16", "i8"] as const) {
   Deno.test(`the planner takes matrix units for ${dtype} where nothing says otherwise`, async () => {
     using gpu = await openMatrixUnits();
     if (gpu === undefined) return;
-    const free = { dtype, policy: undefined, splits: undefined, device: softwareDevice(4) };
+    const free = {
+      dtype,
+      schedule: { policy: undefined, splits: undefined },
+      device: softwareDevice(4),
+    };
     const kernel = async (choice: Choice) =>
-      (await multiply(gpu, { m: 70, n: 90, k: 100 }, { ...free, ...choice })).plan.kernel;
+      (await multiply(gpu, { m: 70, n: 90, k: 100 }, {
+        ...free,
+        ...choice,
+        schedule: { ...free.schedule, ...choice.schedule },
+      })).plan.kernel;
     assert.match(await kernel({}), /_mma/);
-    assert.doesNotMatch(await kernel({ variant: { matrixUnits: false } }), /_mma/);
+    assert.doesNotMatch(await kernel({ schedule: { matrixUnits: false } }), /_mma/);
     assert.doesNotMatch(await kernel({ matrixUnits: undefined }), /_mma/);
-    assert.doesNotMatch(await kernel({ policy: "tiny" }), /_mma/);
-    const refused = kernel({ policy: "matrix-small", matrixUnits: undefined });
+    assert.doesNotMatch(await kernel({ schedule: { policy: "tiny" } }), /_mma/);
+    const refused = kernel({ schedule: { policy: "matrix-small" }, matrixUnits: undefined });
     await assert.rejects(refused, /wants matrix units/);
   });
 }
@@ -156,7 +163,7 @@ Deno.test("operands of f16 that lie along the depth are packed on matrix units w
   for (const [m, n, k] of SIZES.slice(1, 2)) {
     for (const transpose of TRANSPOSES) {
       for (const policy of ["matrix-small", "matrix-ahead", "matrix-ahead-wide"]) {
-        const choice = { dtype: "f16", device: FREE_PACKING, policy } as const;
+        const choice = { dtype: "f16", device: FREE_PACKING, schedule: { policy } } as const;
         const { plan } = await multiply(gpu, { m, n, k, transpose, batch: 2 }, choice);
         const passes = packed[transpose].length / 2;
         assert.equal(plan.passes.length, 1 + passes, plan.kernel);
@@ -188,7 +195,11 @@ Deno.test("split depth goes by rounds of steps where these come out even", async
   ) {
     for (const policy of ["matrix-ahead", "matrix-ahead-tall"]) {
       const problem = { m: 36, n: 44, k: steps * depth, ...all };
-      const choice = { dtype: "f16", policy, splits, sizes: "constant", flush: 0 } as const;
+      const choice = {
+        dtype: "f16",
+        schedule: { policy, splits, flush: 0 },
+        sizes: "constant",
+      } as const;
       const { plan } = await multiply(gpu, problem, choice);
       const text = plan.passes.map(({ kernel }) => kernel.wgsl).join();
       const found = /round \+= (\d)u/.exec(text)?.[1] ?? "0";
@@ -198,10 +209,8 @@ Deno.test("split depth goes by rounds of steps where these come out even", async
   for (const [steps, rounds] of [[24, 8], [30, 6], [23, 0]] as const) {
     const { plan } = await multiply(gpu, { m: 300, n: 300, k: steps * depth, ...all }, {
       dtype: "f16",
-      policy: "matrix-ahead",
+      schedule: { policy: "matrix-ahead", balance: "stream-k", splits: 3 },
       sizes: "constant",
-      balance: "stream-k",
-      splits: 3,
       device: softwareDevice(4),
     });
     assert.match(plan.kernel, /_streamk/);
@@ -217,7 +226,9 @@ Deno.test("products are the same where the device checks indices itself", async 
   for (const [m, n, k] of SIZES) {
     const results = [];
     for (const device of [gpu, checked]) {
-      results.push((await multiply(device, { m, n, k }, { dtype: "f16", splits: 2 })).result);
+      results.push(
+        (await multiply(device, { m, n, k }, { dtype: "f16", schedule: { splits: 2 } })).result,
+      );
     }
     assert.deepEqual(results[0], results[1]);
   }
@@ -233,7 +244,7 @@ Deno.test("sums of f16 products whose results are f32 are stored every few produ
       const { plan, result } = await multiply(
         gpu,
         { m, n, k, ...all },
-        { ...f32, policy, flush: 128, ...(k === 512 && { sizes: "constant" }) },
+        { ...f32, schedule: { policy, flush: 128 }, ...(k === 512 && { sizes: "constant" }) },
       );
       assert.ok(result instanceof Float32Array);
       assert.equal(/_stored\d+_/.test(plan.kernel), k > 128, plan.kernel);
@@ -245,16 +256,14 @@ Deno.test("sums of f16 products whose results are f32 are stored every few produ
   for (const splits of [1, 3]) {
     for (const sizes of ["constant", "uniform"] as const) {
       for (const variant of [{}, { doubleBuffer: true }, { peel: false }, { prefetch: false }]) {
-        const choice = { splits, sizes, variant, flush: 64 };
+        const choice = { schedule: { splits, ...variant, flush: 64 }, sizes };
         await multiply(gpu, { m: 36, n: 40, k: 1000, ...all }, { ...f32, ...choice });
       }
     }
   }
   const streamed = {
-    balance: "stream-k",
-    splits: undefined,
+    schedule: { balance: "stream-k", splits: undefined, flush: 128 },
     device: softwareDevice(4),
-    flush: 128,
   } as const;
   const { plan } = await multiply(gpu, { m: 300, n: 300, k: 640, ...all }, { ...f32, ...streamed });
   assert.match(plan.kernel, /_stored\d+_.*_streamk/);
@@ -268,19 +277,28 @@ Deno.test("sums of f16 products whose results are f32 are stored every few produ
     const { plan } = await multiply(
       gpu,
       { m: 20, n: 24, k },
-      { ...f32, splits: 1, policy: "matrix-small", ...(flush === undefined ? {} : { flush }) },
+      {
+        ...f32,
+        schedule: { splits: 1, policy: "matrix-small", ...(flush === undefined ? {} : { flush }) },
+      },
     );
     assert.equal(plan.arithmetic.chain, chain, plan.kernel);
   }
   // Results that leave one by one are added up in registers.
-  const { plan: narrow } = await multiply(gpu, { m: 67, n: 73, k: 300 }, { ...f32, flush: 128 });
+  const { plan: narrow } = await multiply(gpu, { m: 67, n: 73, k: 300 }, {
+    ...f32,
+    schedule: { flush: 128 },
+  });
   assert.match(narrow.kernel, /_flush8_.*_o1/);
   assert.equal(narrow.arithmetic.chain, 128);
   // Parts of f16 results as well, whatever they are stored in.
   for (
     const [k, splits, chain] of [[17_000, 1, 16_384], [4608, 1, undefined], [600, 2, 304]] as const
   ) {
-    const { plan } = await multiply(gpu, { m: 20, n: 24, k }, { dtype: "f16", splits });
+    const { plan } = await multiply(gpu, { m: 20, n: 24, k }, {
+      dtype: "f16",
+      schedule: { splits },
+    });
     assert.doesNotMatch(plan.kernel, k > 16_384 ? /^$/ : /_flush/);
     assert.equal(plan.arithmetic.chain, chain, plan.kernel);
   }

@@ -41,10 +41,16 @@ async function conv(
   algorithm: AlgorithmName,
   layout: Layout,
   epilogue: Epilogue = NO_EPILOGUE,
-  more: Pick<PlanRequest, "splits" | "sizes"> = {},
+  more: Pick<PlanRequest, "schedule" | "sizes"> = {},
 ) {
   const policy = algorithm === "direct" ? {} : { policy: "tiny" };
-  const choice = { algorithm, layout, epilogue, ...policy, ...more };
+  const choice = {
+    algorithm,
+    layout,
+    epilogue,
+    ...more,
+    schedule: { ...policy, ...more.schedule },
+  };
   const { result } = await checkedResult(gpu, convRequest(gpu, problem, choice), operands);
   return result;
 }
@@ -127,7 +133,11 @@ Deno.test("bias and activations follow the sum, with and without split depth", a
       channelOperands({ bias: false, activation }).map((role) => [role, bias]),
     );
     for (const algorithm of ["direct", "implicit-gemm"] as const) {
-      for (const more of algorithm === "direct" ? [{}] : [{ splits: 1 }, { splits: 3 }]) {
+      for (
+        const more of algorithm === "direct"
+          ? [{}]
+          : [{ schedule: { splits: 1 } }, { schedule: { splits: 3 } }]
+      ) {
         const epilogue = { bias: true, activation };
         const given = { ...input, filter, bias, ...read };
         await conv(gpu, problem, given, algorithm, "nchw", epilogue, more);
@@ -135,7 +145,7 @@ Deno.test("bias and activations follow the sum, with and without split depth", a
     }
     const epilogue = { bias: false, activation };
     const given = { ...input, filter, ...read };
-    await conv(gpu, problem, given, "implicit-gemm", "nhwc", epilogue, { splits: 2 });
+    await conv(gpu, problem, given, "implicit-gemm", "nhwc", epilogue, { schedule: { splits: 2 } });
   }
 });
 

@@ -6,26 +6,30 @@ import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
-import { multiply } from "../gemm_matrix.ts";
+import { type Choice, multiply } from "../gemm_matrix.ts";
 import { ONE_WORKGROUP } from "../support/one_workgroup.ts";
 import { backend } from "./driver.ts";
 
 /** Bands of one row of tiles, of some that do not divide them, and of more than there are. */
 const RASTERS = [1, 4, 9];
-const STREAMED = { splits: undefined, balance: "stream-k", device: softwareDevice(4) } as const;
+const STREAMED = {
+  schedule: { splits: undefined, balance: "stream-k" },
+  device: softwareDevice(4),
+} as const;
 
 Deno.test("products agree with the reference in every order of tiles, and with each other", async () => {
   using gpu = await openDevice({ backend });
   // Six by three tiles of `tiny`, twice.
   const problem = { m: 165, n: 70, k: 37, batch: 2, bias: "row" } as const;
-  for (const cut of [{}, { splits: 3 }, STREAMED]) {
+  const cuts: readonly Choice[] = [{}, { schedule: { splits: 3 } }, STREAMED];
+  for (const cut of cuts) {
     for (const sizes of ["constant", "uniform"] as const) {
       const rows = await multiply(gpu, problem, { ...cut, sizes });
       for (const raster of RASTERS) {
         const { plan, result, checked } = await multiply(gpu, problem, {
           ...cut,
           sizes,
-          variant: { raster },
+          schedule: { ...cut.schedule, raster },
         });
         assert.match(plan.kernel, new RegExp(`_grouped${raster}`));
         assert.equal(checked?.verdict, "pass", checked?.message);
@@ -52,7 +56,9 @@ Deno.test("convolutions agree with the reference in bands, classes of strides to
   for (const op of OPERATIONS) {
     for (const layout of LAYOUTS) {
       for (const stride of [[1, 1], [2, 2]]) {
-        for (const cut of [{}, { balance: "stream-k", device: ONE_WORKGROUP }] as const) {
+        for (
+          const cut of [{}, { schedule: { balance: "stream-k" }, device: ONE_WORKGROUP }] as const
+        ) {
           const problem = convProblem({ ...SHAPE, stride, op });
           const { plan } = await checkedResult(
             gpu,
@@ -60,10 +66,9 @@ Deno.test("convolutions agree with the reference in bands, classes of strides to
               algorithm: "implicit-gemm",
               layout,
               epilogue: NO_EPILOGUE,
-              policy: "tiny",
-              variant: { raster: 2 },
               sizes: "uniform",
               ...cut,
+              schedule: { policy: "tiny", raster: 2, ...cut.schedule },
             }),
           );
           assert.match(plan.kernel, /_grouped2/);

@@ -14,7 +14,10 @@ import { FEW_WORKGROUPS } from "../support/few_workgroups.ts";
 import { backend } from "./driver.ts";
 
 const sizes = "constant";
-const STREAMED = { splits: undefined, balance: "stream-k", device: softwareDevice(4) } as const;
+const STREAMED = {
+  schedule: { splits: undefined, balance: "stream-k" },
+  device: softwareDevice(4),
+} as const;
 const variant = { rotatedLoop: false };
 
 /** How many loops of a plan's kernels end before their last step. */
@@ -28,19 +31,23 @@ Deno.test("products are the same in rotated loops: whole, split, whole and split
   using gpu = await openDevice({ backend });
   for (
     const [problem, cut, loops] of [
-      [{ m: 40, n: 36, k: 260, batch: 2, bias: "row" }, { splits: 1 }, 1],
-      [{ m: 33, n: 35, k: 261, transpose: "nt" }, { splits: 2 }, 1],
+      [{ m: 40, n: 36, k: 260, batch: 2, bias: "row" }, { schedule: { splits: 1 } }, 1],
+      [{ m: 33, n: 35, k: 261, transpose: "nt" }, { schedule: { splits: 2 } }, 1],
       [{ m: 165, n: 70, k: 130, transpose: "tn" }, STREAMED, 1],
       // Seven rows of sixteen; the last split has one step, or none.
-      [{ m: 65, n: 66, k: 140 }, { splits: 1, policy: "small" }, 1],
-      [{ m: 9, n: 10, k: 656 }, { splits: 10 }, 1],
-      [{ m: 9, n: 10, k: 648 }, { splits: 10 }, 1],
+      [{ m: 65, n: 66, k: 140 }, { schedule: { splits: 1, policy: "small" } }, 1],
+      [{ m: 9, n: 10, k: 656 }, { schedule: { splits: 10 } }, 1],
+      [{ m: 9, n: 10, k: 648 }, { schedule: { splits: 10 } }, 1],
     ] as const
   ) {
     const rotated = await multiply(gpu, problem, { ...cut, sizes });
     assert.equal(rotatedLoops(rotated.plan), loops, rotated.plan.kernel);
     assert.equal(rotated.checked?.verdict, "pass", rotated.checked?.message);
-    const whole = await multiply(gpu, problem, { ...cut, sizes, variant });
+    const whole = await multiply(gpu, problem, {
+      ...cut,
+      sizes,
+      schedule: { ...cut.schedule, ...variant },
+    });
     assert.match(whole.plan.kernel, /_no_rotated_loop/);
     assert.equal(rotatedLoops(whole.plan), 0, whole.plan.kernel);
     assert.deepEqual(rotated.result, whole.result, rotated.plan.kernel);
@@ -52,8 +59,8 @@ Deno.test("short loops, those whose text knows no sizes, and those with two tile
     const [k, choice] of [
       [40, {}],
       [261, { sizes: "uniform" }],
-      [261, { variant: { doubleBuffer: true } }],
-      [261, { variant: { unroll: false } }],
+      [261, { schedule: { doubleBuffer: true } }],
+      [261, { schedule: { unroll: false } }],
       // The last step is a text of its own.
       [73, {}],
       [261, { dtype: "f16", accumulate: "f16" }],
@@ -62,11 +69,10 @@ Deno.test("short loops, those whose text knows no sizes, and those with two tile
     const plan = planGemm({
       problem: gemmProblem({ m: 33, n: 35, k }),
       dtype: "f32",
-      policy: "tiny",
-      splits: 1,
       sizes,
       limits: DEFAULT_LIMITS,
       ...choice,
+      schedule: { policy: "tiny", splits: 1, ...choice.schedule },
     });
     assert.equal(rotatedLoops(plan), 0, plan.kernel);
   }
@@ -76,36 +82,46 @@ Deno.test("convolutions are the same in rotated loops, fused ones too", async ()
   using gpu = await openDevice({ backend });
   for (
     const [algorithm, op, layout, size, choice, loops] of [
-      ["implicit-gemm", "fwd", "nhwc", 3, { splits: 1 }, 1],
-      ["implicit-gemm", "bwd-data", "nchw", 3, { balance: "stream-k", device: ONE_WORKGROUP }, 1],
-      ["implicit-gemm", "bwd-filter", "chwn", 3, { splits: 1 }, 1],
-      ["im2col", "fwd", "nchw", 3, { splits: 1 }, 1],
-      ["winograd2d-nonfused", "fwd", "nhwc", 3, { splits: 1 }, 1],
+      ["implicit-gemm", "fwd", "nhwc", 3, { schedule: { splits: 1 } }, 1],
+      ["implicit-gemm", "bwd-data", "nchw", 3, {
+        schedule: { balance: "stream-k" },
+        device: ONE_WORKGROUP,
+      }, 1],
+      ["implicit-gemm", "bwd-filter", "chwn", 3, { schedule: { splits: 1 } }, 1],
+      ["im2col", "fwd", "nchw", 3, { schedule: { splits: 1 } }, 1],
+      ["winograd2d-nonfused", "fwd", "nhwc", 3, { schedule: { splits: 1 } }, 1],
       ["winograd2d", "fwd", "nhwc", 3, { tile: "F(2x2,3x3)" }, 1],
-      ["winograd1d", "fwd", "nhwc", 3, { tile: "F(4,3)", splits: 1 }, 1],
+      ["winograd1d", "fwd", "nhwc", 3, { tile: "F(4,3)", schedule: { splits: 1 } }, 1],
       // Whole blocks, and those behind them.
       [
         "winograd1d",
         "fwd",
         "nhwc",
         3,
-        { tile: "F(4,3)", policy: "8x8x8_4x4", device: FEW_WORKGROUPS },
+        { tile: "F(4,3)", schedule: { policy: "8x8x8_4x4" }, device: FEW_WORKGROUPS },
         1,
       ],
-      ["winrs", "bwd-filter", "nhwc", 5, { splits: 1, pair: "a16n5r12" }, 1],
-      ["winrs", "bwd-filter", "nhwc", 5, { splits: 1, pair: "a16n5r12", flush: 16 }, 1],
-      ["winrs", "bwd-filter", "nhwc", 3, { splits: 1, pair: "a8n3r6" }, 1],
-      ["winrs", "bwd-filter", "nchw", 3, { splits: 1, pair: "a4n3r2xa4n3r2" }, 1],
-      ["winrs", "bwd-filter", "chwn", 2, { splits: 1, pair: "a4n2r3xa4n2r3" }, 1],
-      ["winrs", "bwd-filter", "nhwc", 3, { splits: 1, pair: "a4n3r2xa8n3r6" }, 2],
+      ["winrs", "bwd-filter", "nhwc", 5, { schedule: { splits: 1 }, pair: "a16n5r12" }, 1],
+      [
+        "winrs",
+        "bwd-filter",
+        "nhwc",
+        5,
+        { schedule: { splits: 1, flush: 16 }, pair: "a16n5r12" },
+        1,
+      ],
+      ["winrs", "bwd-filter", "nhwc", 3, { schedule: { splits: 1 }, pair: "a8n3r6" }, 1],
+      ["winrs", "bwd-filter", "nchw", 3, { schedule: { splits: 1 }, pair: "a4n3r2xa4n3r2" }, 1],
+      ["winrs", "bwd-filter", "chwn", 2, { schedule: { splits: 1 }, pair: "a4n2r3xa4n2r3" }, 1],
+      ["winrs", "bwd-filter", "nhwc", 3, { schedule: { splits: 1 }, pair: "a4n3r2xa8n3r6" }, 2],
       // What a place takes leaves no registers.
-      ["implicit-gemm", "bwd-filter", "nchw", 3, { splits: 1 }, 0],
+      ["implicit-gemm", "bwd-filter", "nchw", 3, { schedule: { splits: 1 } }, 0],
       ["winograd2d", "bwd-data", "nchw", 3, { tile: "F(2x2,3x3)" }, 0],
-      ["winograd1d", "fwd", "nhwc", 3, { tile: "F(6,3)", splits: 1 }, 0],
-      ["winograd1d", "fwd", "nhwc", 3, { tile: "F(4,3)", splits: 2 }, 0],
-      ["winograd1d", "bwd-data", "nchw", 3, { tile: "F(4,3)", splits: 1 }, 0],
-      ["winrs", "bwd-filter", "nhwc", 3, { splits: 1, pair: "a8n3r6", flush: 16 }, 0],
-      ["winrs", "bwd-filter", "chwn", 5, { splits: 1, pair: "a16n5r12" }, 0],
+      ["winograd1d", "fwd", "nhwc", 3, { tile: "F(6,3)", schedule: { splits: 1 } }, 0],
+      ["winograd1d", "fwd", "nhwc", 3, { tile: "F(4,3)", schedule: { splits: 2 } }, 0],
+      ["winograd1d", "bwd-data", "nchw", 3, { tile: "F(4,3)", schedule: { splits: 1 } }, 0],
+      ["winrs", "bwd-filter", "nhwc", 3, { schedule: { splits: 1, flush: 16 }, pair: "a8n3r6" }, 0],
+      ["winrs", "bwd-filter", "chwn", 5, { schedule: { splits: 1 }, pair: "a16n5r12" }, 0],
     ] as const
   ) {
     const problem = convProblem({
@@ -127,7 +143,10 @@ Deno.test("convolutions are the same in rotated loops, fused ones too", async ()
     assert.equal(rotatedLoops(rotated.plan), loops, rotated.plan.kernel);
     // Winograd in passes has no variants.
     if (algorithm === "winograd2d-nonfused") continue;
-    const whole = await checkedResult(gpu, { ...request, variant });
+    const whole = await checkedResult(gpu, {
+      ...request,
+      schedule: { ...request.schedule, ...variant },
+    });
     assert.equal(rotatedLoops(whole.plan), 0, whole.plan.kernel);
     assert.deepEqual(rotated.result, whole.result, rotated.plan.kernel);
   }

@@ -18,23 +18,22 @@ async function run(
   gpu: GpuDevice,
   shape: Shape,
   layout: Layout,
-  more: Pick<PlanRequest, "sizes" | "splits" | "balance" | "variant" | "device">,
+  more: Pick<PlanRequest, "sizes" | "schedule" | "device">,
 ): Promise<string> {
   const request = convRequest(gpu, convProblem({ ...shape, op: "bwd-data" }), {
     algorithm: "implicit-gemm",
     layout,
-    policy: "tiny",
-    // One multiprocessor: what multiplies least is chosen, and waves are of few tiles.
     device: softwareDevice(2),
     sizes: "constant",
     ...more,
+    schedule: { policy: "tiny", ...more.schedule },
   });
   return (await checkedResult(gpu, request)).plan.kernel;
 }
 
 /** Rows that are classes need it, and are what is to be seen; so small a filter would else be read as it lies. */
 const PACKED = { packedFilter: true };
-const STREAMED = { balance: "stream-k", device: ONE_WORKGROUP } as const;
+const STREAMED = { schedule: { balance: "stream-k" }, device: ONE_WORKGROUP } as const;
 
 Deno.test("classes of strides have tiles of their own where their taps differ", async () => {
   using gpu = await openDevice({ backend });
@@ -73,11 +72,14 @@ Deno.test("classes of strides have tiles of their own where their taps differ", 
     for (const layout of LAYOUTS) {
       const strided = { ...shape, stride: [2, 2], paddingBegin: [1, 0], paddingEnd: [0, 1] };
       for (const sizes of SIZES) {
-        assert.match(await run(gpu, strided, layout, { sizes, variant: PACKED }), way);
+        assert.match(await run(gpu, strided, layout, { sizes, schedule: { ...PACKED } }), way);
         assert.match(await run(gpu, strided, layout, { sizes }), /_classes_/);
       }
-      assert.match(await run(gpu, strided, layout, { splits: 3 }), /_split/);
-      const streamed = await run(gpu, strided, layout, { ...STREAMED, variant: PACKED });
+      assert.match(await run(gpu, strided, layout, { schedule: { splits: 3 } }), /_split/);
+      const streamed = await run(gpu, strided, layout, {
+        ...STREAMED,
+        schedule: { ...STREAMED.schedule, ...PACKED },
+      });
       assert.match(streamed, /_streamk/);
     }
   }
@@ -114,12 +116,15 @@ Deno.test("classes are rows where all have as many taps, or channels are few", a
   for (const [shape, stores] of shapes) {
     for (const layout of LAYOUTS) {
       for (const sizes of SIZES) {
-        const kernel = await run(gpu, shape, layout, { sizes, variant: PACKED });
+        const kernel = await run(gpu, shape, layout, { sizes, schedule: { ...PACKED } });
         assert.match(kernel, /_classes_rr_/);
         assert.match(kernel, stores[layout]);
       }
-      assert.match(await run(gpu, shape, layout, { splits: 2, variant: PACKED }), /_split/);
-      const streamed = await run(gpu, shape, layout, { ...STREAMED, variant: PACKED });
+      assert.match(await run(gpu, shape, layout, { schedule: { splits: 2, ...PACKED } }), /_split/);
+      const streamed = await run(gpu, shape, layout, {
+        ...STREAMED,
+        schedule: { ...STREAMED.schedule, ...PACKED },
+      });
       assert.match(streamed, /_streamk/);
     }
   }

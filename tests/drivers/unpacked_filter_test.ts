@@ -38,7 +38,7 @@ Deno.test("implicit GEMM reads small filters as they lie", async () => {
           const request = convRequest(gpu, problem, {
             algorithm: "implicit-gemm",
             layout,
-            policy: "tiny",
+            schedule: { policy: "tiny" },
             device: { ...H200, multiprocessors: 2 },
             sizes: SIZES[which % 2]!,
           });
@@ -75,8 +75,7 @@ Deno.test("filters whose channels and rows are whole fours are packed by vectors
         const request = convRequest(gpu, problem, {
           algorithm: "implicit-gemm",
           layout: "nhwc",
-          policy: "small",
-          variant: { packedFilter: true },
+          schedule: { policy: "small", packedFilter: true },
           sizes,
         });
         const { plan } = await checkedResult(gpu, request);

@@ -26,5 +26,9 @@ export function requestFor(
   problem: ConvProblem,
   more: Partial<PlanRequest>,
 ): PlanRequest {
-  return convRequest(gpu, problem, { algorithm: "winograd1d", policy: SMALLEST, ...more });
+  return convRequest(gpu, problem, {
+    algorithm: "winograd1d",
+    ...more,
+    schedule: { policy: SMALLEST, ...more.schedule },
+  });
 }

@@ -32,7 +32,13 @@ Deno.test("workgroups that share a depth agree with the reference, and the epilo
         const sizes = run++ % 3 === 0 ? "constant" as const : "uniform" as const;
         const epilogue = op === "fwd" ? { bias: true, activation: "relu" as const } : NO_EPILOGUE;
         // Splits of which each is two parts and more, too.
-        const more = { algorithm, layout, splits, sizes, epilogue, flush: run % 4 === 0 ? 8 : 0 };
+        const more = {
+          algorithm,
+          layout,
+          schedule: { splits, flush: run % 4 === 0 ? 8 : 0 },
+          sizes,
+          epilogue,
+        };
         const request = requestFor(gpu, { ...problem, op }, more);
         const { plan } = await checkedResult(gpu, request);
         assert.match(plan.kernel, /_split$/);
@@ -53,11 +59,21 @@ Deno.test("blocks behind whole waves of others share depths: each result agrees 
       ["chwn", "bwd-data", "constant", "F(6,3)", /_tail$/, {}],
       ["chwn", "fwd", "uniform", "F(6,3)", /_tail$/, {}],
       // Threads that have all slices.
-      ["nhwc", "fwd", "constant", "F(4,3)", /4x4a_.*_tail$/, { policy: "16x16x4_4x4a" }, 27],
-      ["chwn", "fwd", "uniform", "F(6,3)", /4x4a_.*_tail$/, { policy: "8x16x4_4x4a" }, 27],
+      ["nhwc", "fwd", "constant", "F(4,3)", /4x4a_.*_tail$/, {
+        schedule: { policy: "16x16x4_4x4a" },
+      }, 27],
+      [
+        "chwn",
+        "fwd",
+        "uniform",
+        "F(6,3)",
+        /4x4a_.*_tail$/,
+        { schedule: { policy: "8x16x4_4x4a" } },
+        27,
+      ],
       // Sums of parts, so that no block is whole.
-      ["nhwc", "fwd", "constant", "F(6,3)", /_split$/, { flush: 16 }, 7],
-      ["chwn", "fwd", "uniform", "F(6,3)", /_split$/, { flush: 16 }, 7],
+      ["nhwc", "fwd", "constant", "F(6,3)", /_split$/, { schedule: { flush: 16 } }, 7],
+      ["chwn", "fwd", "uniform", "F(6,3)", /_split$/, { schedule: { flush: 16 } }, 7],
     ] as const
   ) {
     const epilogue = op === "fwd" ? { bias: true, activation: "relu" as const } : NO_EPILOGUE;

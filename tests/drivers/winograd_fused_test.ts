@@ -21,19 +21,44 @@ import { ALGORITHMS, named, OPS, requestFor, SMALLEST } from "./winograd_fused.t
 /** How threads of a slice lie and copy: each choice is text of its own. */
 const THREADS = {
   "exchanged rows, of squares of threads, twice as many along columns, and three of them": [
-    { algorithm: "winograd2d", layout: "nhwc", policy: "32x16x4_8x4" },
-    { algorithm: "winograd2d", layout: "nhwc", policy: "32x32x4_8x4" },
-    { algorithm: "winograd2d", layout: "nhwc", policy: "32x24x4_8x8" },
+    { algorithm: "winograd2d", layout: "nhwc", schedule: { policy: "32x16x4_8x4" } },
+    { algorithm: "winograd2d", layout: "nhwc", schedule: { policy: "32x32x4_8x4" } },
+    { algorithm: "winograd2d", layout: "nhwc", schedule: { policy: "32x24x4_8x8" } },
   ],
   "filters copied two rows at once, by some of the threads, and in three rounds": [
-    { algorithm: "winograd1d", layout: "nchw", policy: "16x16x4_4x8", tile: "F(2,3)" },
-    { algorithm: "winograd1d", layout: "nchw", policy: "24x64x4_12x8", tile: "F(4,3)" },
-    { algorithm: "winograd1d", layout: "nchw", policy: "40x16x4_20x8", tile: "F(2,3)" },
+    {
+      algorithm: "winograd1d",
+      layout: "nchw",
+      schedule: { policy: "16x16x4_4x8" },
+      tile: "F(2,3)",
+    },
+    {
+      algorithm: "winograd1d",
+      layout: "nchw",
+      schedule: { policy: "24x64x4_12x8" },
+      tile: "F(4,3)",
+    },
+    {
+      algorithm: "winograd1d",
+      layout: "nchw",
+      schedule: { policy: "40x16x4_20x8" },
+      tile: "F(2,3)",
+    },
   ],
   "threads that are no whole warps: five by eight, ten by eight, and four by twelve": [
-    { algorithm: "winograd2d", layout: "nhwc", policy: "40x32x4_8x4" },
-    { algorithm: "winograd1d", layout: "nchw", policy: "80x64x4_8x8", tile: "F(2,3)" },
-    { algorithm: "winograd1d", layout: "chwn", policy: "16x48x4_4x4", tile: "F(2,3)" },
+    { algorithm: "winograd2d", layout: "nhwc", schedule: { policy: "40x32x4_8x4" } },
+    {
+      algorithm: "winograd1d",
+      layout: "nchw",
+      schedule: { policy: "80x64x4_8x8" },
+      tile: "F(2,3)",
+    },
+    {
+      algorithm: "winograd1d",
+      layout: "chwn",
+      schedule: { policy: "16x48x4_4x4" },
+      tile: "F(2,3)",
+    },
   ],
 } as const;
 
@@ -57,7 +82,7 @@ for (const [what, choices] of Object.entries(THREADS)) {
       // SwiftShader's workgroups are small.
       if (isRefusal(planned) && most < 1024) continue;
       const { plan } = await checkedResult(gpu, request);
-      assert.match(plan.kernel, new RegExp(`_${choice.policy}_`));
+      assert.match(plan.kernel, new RegExp(`_${choice.schedule.policy}_`));
     }
   });
 }
@@ -89,7 +114,8 @@ Deno.test("sums stored in parts are whole, and the epilogue follows the last par
         const algorithm = problem.filterSize.length === 1 ? "winograd1d" : "winograd2d";
         const epilogue = op === "fwd" ? { bias: flush > 4, activation } : NO_EPILOGUE;
         const request = convRequest(gpu, problem, {
-          ...{ algorithm, layout, policy, flush, epilogue, sizes },
+          schedule: { policy, flush },
+          ...{ algorithm, layout, epilogue, sizes },
           limits: { ...gpu.limits, ...limits },
         });
         if (isRefusal(tryPlanConv(request))) return;
@@ -114,7 +140,7 @@ Deno.test("four images that a thread loads at once agree with the reference", as
     for (const [tile, policy] of [["F(2,3)", "16x32x4_4x4"], ["F(4,3)", SMALLEST]] as const) {
       for (const op of full ? OPS : [OPS[index % 2]!]) {
         for (const mode of ["constant", "uniform"] as const) {
-          const more = { layout: "chwn", tile, policy, sizes: mode } as const;
+          const more = { layout: "chwn", tile, schedule: { policy }, sizes: mode } as const;
           const { plan } = await checkedResult(gpu, requestFor(gpu, { ...problem, op }, more));
           assert.match(plan.kernel, /_wide/);
         }
@@ -159,7 +185,8 @@ Deno.test("few channels take tiles as deep as they are, whose threads have all s
       });
       const sizes = run % 2 === 0 ? "constant" as const : "uniform" as const;
       const request = convRequest(gpu, problem, {
-        ...{ algorithm: "winograd1d", tile: "F(6,3)", layout, splits: 1, device: H200, sizes },
+        schedule: { splits: 1 },
+        ...{ algorithm: "winograd1d", tile: "F(6,3)", layout, device: H200, sizes },
       });
       const { plan } = await checkedResult(gpu, request);
       assert.match(
@@ -185,8 +212,9 @@ Deno.test("threads with all slices share kernels of uniform sizes, whether there
       const { plan } = await checkedResult(
         gpu,
         convRequest(gpu, problem, {
-          ...{ algorithm: "winograd1d", layout: "nhwc", sizes, splits: 1 },
-          ...{ tile: "F(2,3)", policy: "16x16x3_4x4a" },
+          schedule: { splits: 1, policy: "16x16x3_4x4a" },
+          ...{ algorithm: "winograd1d", layout: "nhwc", sizes },
+          ...{ tile: "F(2,3)" },
         }),
       );
       assert.match(plan.kernel, /16x16x3_4x4a/);
@@ -222,7 +250,7 @@ Deno.test("devices with the least limits get policies that work", async () => {
   for (
     const [algorithm, tile] of [["winograd1d", "F(14,3)"], ["winograd2d", "F(2x2,3x3)"]] as const
   ) {
-    const { policy: _, ...least } = { ...request, algorithm, tile };
+    const { schedule: { policy: _ } = {}, ...least } = { ...request, algorithm, tile };
     const { plan } = await checkedResult(gpu, least, operandsFor(request));
     assert.ok(plan.passes.every(({ kernel }) => kernel.workgroupBytes <= 16_384));
   }

@@ -116,11 +116,10 @@ function requestFor(gpu: GpuDevice, problem: ConvProblem, more: Partial<PlanRequ
     filterLayout: filterLayoutFor(layout),
     epilogue: NO_EPILOGUE,
     algorithm,
-    policy: "tiny",
-    splits: 1,
     limits: gpu.limits,
     sizes: "uniform",
     ...more,
+    schedule: { policy: "tiny", splits: 1, ...more.schedule },
   };
 }
 
@@ -154,7 +153,7 @@ Deno.test("chunks of the batch compute what the whole batch computes, bit for bi
 Deno.test("the same plan gives the same bits, with split depth and chunks too", async () => {
   using gpu = await openDevice({ backend });
   for (const op of OPERATIONS) {
-    const request = requestFor(gpu, { ...SEVEN, op }, { splits: 3 });
+    const request = requestFor(gpu, { ...SEVEN, op }, { schedule: { splits: 3 } });
     const limited = { ...request, maxWorkspaceBytes: planConv(request).workspaceBytes - 4 };
     const operands = operandsFor(limited);
     const first = await checkedResult(gpu, limited, operands);
@@ -169,7 +168,7 @@ Deno.test("bias and activation follow the output's transform, element by element
   const bias = Float32Array.from({ length: 17 }, (_, k) => k - 8);
   for (const [layout, splits] of [["nchw", 1], ["nhwc", 2], ["chwn", 1]] as const) {
     const epilogue = { bias: true, activation: "relu" as const };
-    const request = requestFor(gpu, SEVEN, { layout, epilogue, splits });
+    const request = requestFor(gpu, SEVEN, { layout, epilogue, schedule: { splits } });
     const { plan } = await checkedResult(gpu, request, { ...operandsFor(request), bias });
     const last = plan.passes.at(-1)!.kernel.name;
     assert.match(last, layout === "nchw" ? /_x4_bias_relu/ : /_bias_relu/);

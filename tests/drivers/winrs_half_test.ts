@@ -40,11 +40,13 @@ function halfRequest(
   return convRequest(gpu, problem, {
     algorithm: "winrs",
     dtype: "f16",
-    variant: { halfTile: true },
-    // Matrix units are for policies of their own.
-    ...(more.matrixUnits === undefined ? { policy: SMALLEST } : {}),
     ...(errsMuch(more) ? { maxBoundRatio: 1e9 } : {}),
     ...more,
+    schedule: {
+      halfTile: true,
+      ...(more.matrixUnits === undefined ? { policy: SMALLEST } : {}),
+      ...more.schedule,
+    },
   });
 }
 
@@ -82,7 +84,10 @@ for (const name of PORTED) {
           await checkHalf(gpu, halfRequest(gpu, problem, run));
           if (sizes === "constant" || height === 1) continue;
           const pair = `${name},${others[0]}`;
-          await checkHalf(gpu, halfRequest(gpu, problem, { ...run, pair, splits: 3 }));
+          await checkHalf(
+            gpu,
+            halfRequest(gpu, problem, { ...run, pair, schedule: { splits: 3 } }),
+          );
           if (omega.alpha === 16) continue;
           await checkHalf(gpu, halfRequest(gpu, problem, { ...run, outDtype: "f32" }));
         }
@@ -142,16 +147,20 @@ Deno.test("policies, parts of sums and deep tiles in f16 agree with FP64", async
     paddingBegin: [1, 1],
   });
   const runs = [
-    { pair: "a4n3r2", policy: "64x32x8_8x16" },
-    { pair: "a4n3r2", policy: "16x8x4_4x4", splits: 2, flush: 8 },
-    { pair: "a4n3r2", policy: "16x8x16_4x4", flush: 16, splits: 1 },
-    { pair: "a8n3r6", policy: "32x32x4_8x8", flush: 32, splits: 1, sizes: "constant" },
-    { pair: "a8n3r6,a4n3r2", policy: "32x16x7_8x8", flush: 8 },
+    { pair: "a4n3r2", schedule: { policy: "64x32x8_8x16" } },
+    { pair: "a4n3r2", schedule: { policy: "16x8x4_4x4", splits: 2, flush: 8 } },
+    { pair: "a4n3r2", schedule: { policy: "16x8x16_4x4", flush: 16, splits: 1 } },
+    {
+      pair: "a8n3r6",
+      schedule: { policy: "32x32x4_8x8", flush: 32, splits: 1 },
+      sizes: "constant",
+    },
+    { pair: "a8n3r6,a4n3r2", schedule: { policy: "32x16x7_8x8", flush: 8 } },
   ] as const;
   for (const [index, run] of runs.entries()) {
     for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
       const kernel = await checkHalf(gpu, halfRequest(gpu, problem, { layout, ...run }));
-      assert.ok(kernel.includes(run.policy), kernel);
+      assert.ok(kernel.includes(run.schedule.policy), kernel);
     }
   }
 });
@@ -172,7 +181,7 @@ Deno.test("random problems of one to three axes in f16 agree with FP64", async (
     fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined }),
     sizeModes,
     async (problem, layout, splits, sizes) => {
-      const more = { layout, sizes, ...(splits === undefined ? {} : { splits }) };
+      const more = { layout, sizes, ...(splits === undefined ? {} : { schedule: { splits } }) };
       await checkHalf(gpu, halfRequest(gpu, problem, more));
     },
   );
@@ -213,8 +222,16 @@ for (const name of ["a4n2r3", ...PORTED]) {
       const problem = wide(filterProblem([2, omega.n]), batch);
       for (const sizes of full ? ["uniform", "constant"] as const : ["constant"] as const) {
         await checkUnits(gpu, problem, { sizes, pair: name });
-        await checkUnits(gpu, problem, { sizes, pair: `${name},${other}`, splits: 3 });
-        const parts = await checkUnits(gpu, problem, { sizes, pair: name, splits: 1, flush: 16 });
+        await checkUnits(gpu, problem, {
+          sizes,
+          pair: `${name},${other}`,
+          schedule: { splits: 3 },
+        });
+        const parts = await checkUnits(gpu, problem, {
+          sizes,
+          pair: name,
+          schedule: { splits: 1, flush: 16 },
+        });
         assert.match(parts, /_partial_/);
       }
     }
@@ -264,7 +281,7 @@ Deno.test("random gradients on matrix units agree with FP64", async () => {
     splits,
     sizeModes,
     async (problem, splits, sizes) => {
-      const more = { sizes, ...(splits === undefined ? {} : { splits }) };
+      const more = { sizes, ...(splits === undefined ? {} : { schedule: { splits } }) };
       await checkHalf(gpu, unitRequest(gpu, wide(problem), more));
     },
   );

@@ -27,6 +27,7 @@ import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
+import { defined } from "../../src/defined.ts";
 
 const open = (): Promise<GpuDevice> => openDevice({ backend });
 
@@ -37,7 +38,7 @@ for (const width of [...Array.from({ length: 8 }, (_, i) => i + 2), 1]) {
     for (const [height] of sizes) {
       // Pipelines are shared within a width and layout, and compile for seconds.
       for (const layout of full ? LAYOUTS : [LAYOUTS[width % 3]!]) {
-        await checkWinrs(gpu, { filter: [height, width], layout, policy: SMALLEST });
+        await checkWinrs(gpu, { filter: [height, width], layout, schedule: { policy: SMALLEST } });
       }
     }
   });
@@ -53,7 +54,12 @@ for (const layout of LAYOUTS) {
     using gpu = await open();
     assert.ok(chosen.length >= FEW.length);
     for (const one of chosen) {
-      const run = { op: "bwd-filter", algorithm: "winrs", layout, policy: SMALLEST } as const;
+      const run = {
+        op: "bwd-filter",
+        algorithm: "winrs",
+        layout,
+        schedule: { policy: SMALLEST },
+      } as const;
       const { verdict, message, kernel } = await runGolden(gpu, one, run);
       assert.equal(verdict, "pass", `${one.name} with ${kernel}: ${message}`);
     }
@@ -71,7 +77,12 @@ Deno.test("every kernel agrees with FP64, alone and after another", async () => 
       const pair = [omega, ...(second ? [second] : [])].map(omegaName).join(",");
       for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
         const rows = omega.rows?.n ?? 2;
-        await checkWinrs(gpu, { filter: [rows, width], layout, pair, policy: SMALLEST });
+        await checkWinrs(gpu, {
+          filter: [rows, width],
+          layout,
+          pair,
+          schedule: { policy: SMALLEST },
+        });
       }
     }
   }
@@ -128,13 +139,17 @@ Deno.test("nested kernels agree with FP64 where tiles reach over edges, in segme
       });
       const more = {
         pair,
-        ...(splits === undefined ? {} : { splits }),
-        ...(flush === undefined ? {} : { flush }),
+        schedule: defined({ policy, splits, flush }),
       };
       const layouts = full ? LAYOUTS : [batch === 16 ? "nhwc" as const : LAYOUTS[index % 3]!];
       for (const layout of layouts) {
         const size = batch === 16 ? "constant" : "uniform";
-        const kernel = await checkWinrs(gpu, { problem, layout, policy, sizes: size, ...more });
+        const kernel = await checkWinrs(gpu, {
+          problem,
+          layout,
+          sizes: size,
+          ...more,
+        });
         if (layout === "nhwc") assert.equal(/_wide/.test(kernel), policy !== SMALLEST, kernel);
       }
     }
@@ -145,7 +160,7 @@ Deno.test("as many segments as are asked for give the same gradient", async () =
   using gpu = await open();
   for (const [index, splits] of [1, 2, 3, 5, 12, 40].entries()) {
     for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
-      const more = { layout, splits, pair: "a4n3r2", policy: SMALLEST };
+      const more = { layout, schedule: { splits, policy: SMALLEST }, pair: "a4n3r2" };
       await checkWinrs(gpu, { filter: [3, 3], ...more });
       await checkWinrs(gpu, { filter: [3, 3], ...more, pair: "a8n3r6,a4n3r2" });
     }
@@ -156,14 +171,14 @@ Deno.test("policies, baked sizes and bindings in parts agree with FP64", async (
   using gpu = await open();
   const most = gpu.limits.maxComputeInvocationsPerWorkgroup;
   const runs = [
-    { pair: "a4n3r2", policy: "32x16x8_4x4", sizes: "constant" },
-    { pair: "a4n3r2", policy: "64x32x8_8x16" },
-    { pair: "a4n3r2", policy: "16x16x4_4x4a", sizes: "constant" },
-    { pair: "a8n3r6", policy: "32x32x4_8x8" },
-    { pair: "a8n3r6", policy: "32x16x7_8x8" },
+    { pair: "a4n3r2", schedule: { policy: "32x16x8_4x4" }, sizes: "constant" },
+    { pair: "a4n3r2", schedule: { policy: "64x32x8_8x16" } },
+    { pair: "a4n3r2", schedule: { policy: "16x16x4_4x4a" }, sizes: "constant" },
+    { pair: "a8n3r6", schedule: { policy: "32x32x4_8x8" } },
+    { pair: "a8n3r6", schedule: { policy: "32x16x7_8x8" } },
     {
       pair: "a4n3r2",
-      policy: SMALLEST,
+      schedule: { policy: SMALLEST },
       limits: { ...gpu.limits, maxStorageBufferBindingSize: 1024 },
     },
   ] as const;
@@ -171,7 +186,7 @@ Deno.test("policies, baked sizes and bindings in parts agree with FP64", async (
     if (most < 1024 && index === 0) continue;
     for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
       const kernel = await checkWinrs(gpu, { filter: [3, 3], layout, ...run });
-      assert.ok(kernel.includes(run.policy), kernel);
+      assert.ok(kernel.includes(run.schedule.policy), kernel);
       if ("limits" in run) assert.match(kernel, /_parts/);
     }
   }
@@ -180,12 +195,16 @@ Deno.test("policies, baked sizes and bindings in parts agree with FP64", async (
 Deno.test("sums stored in parts agree with FP64, whatever the last part's length", async () => {
   using gpu = await open();
   const runs = [
-    { pair: "a4n3r2", flush: 4 },
-    { pair: "a4n3r2", flush: 16, splits: 1 },
-    { pair: "a8n3r6,a4n3r2", flush: 8, splits: 1 },
-    { pair: "a4n3r2", flush: 8, policy: "16x8x4_4x4", splits: 2 },
-    { pair: "a4n3r2", flush: 12, policy: "16x8x4_4x4", splits: 1 },
-    { pair: "a8n3r6", flush: 32, policy: "32x32x4_8x8", splits: 1, sizes: "constant" },
+    { pair: "a4n3r2", schedule: { flush: 4 } },
+    { pair: "a4n3r2", schedule: { flush: 16, splits: 1 } },
+    { pair: "a8n3r6,a4n3r2", schedule: { flush: 8, splits: 1 } },
+    { pair: "a4n3r2", schedule: { flush: 8, policy: "16x8x4_4x4", splits: 2 } },
+    { pair: "a4n3r2", schedule: { flush: 12, policy: "16x8x4_4x4", splits: 1 } },
+    {
+      pair: "a8n3r6",
+      schedule: { flush: 32, policy: "32x32x4_8x8", splits: 1 },
+      sizes: "constant",
+    },
   ] as const;
   for (const [index, run] of runs.entries()) {
     for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
@@ -198,7 +217,12 @@ Deno.test("sums stored in parts agree with FP64, whatever the last part's length
         filterSize: [3, 3],
         paddingBegin: [1, 1],
       });
-      const kernel = await checkWinrs(gpu, { problem, layout, policy: SMALLEST, ...run });
+      const kernel = await checkWinrs(gpu, {
+        problem,
+        layout,
+        ...run,
+        schedule: { policy: SMALLEST, ...run.schedule },
+      });
       assert.match(kernel, /_partial_/);
     }
   }
@@ -228,7 +252,12 @@ Deno.test("whole steps of images, with sizes in the text, agree with FP64", asyn
   for (const problem of problems) {
     for (const layout of ["nhwc", "chwn"] as const) {
       for (const splits of [1, 4]) {
-        const run = { problem, layout, splits, policy: SMALLEST, sizes: "constant" } as const;
+        const run = {
+          problem,
+          layout,
+          schedule: { splits, policy: SMALLEST },
+          sizes: "constant",
+        } as const;
         await checkWinrs(gpu, { ...run, pair: "a4n3r2" });
       }
     }
@@ -250,8 +279,17 @@ Deno.test("vectors of channels, and tiles that are counted, agree with FP64", as
   for (const pair of ["a4n3r2", "a2n1r1"]) {
     for (const mode of ["constant", "uniform"] as const) {
       for (const [one, splits] of [[problem, 1], [problem, 12], [odd, 2]] as const) {
-        const run = { problem: one, layout: "nhwc", pair, splits, sizes: mode } as const;
-        assert.match(await checkWinrs(gpu, { ...run, policy: "16x16x4_8x8" }), /_wide/);
+        const run = {
+          problem: one,
+          layout: "nhwc",
+          pair,
+          schedule: { splits },
+          sizes: mode,
+        } as const;
+        assert.match(
+          await checkWinrs(gpu, { ...run, schedule: { ...run.schedule, policy: "16x16x4_8x8" } }),
+          /_wide/,
+        );
       }
     }
   }
@@ -260,7 +298,7 @@ Deno.test("vectors of channels, and tiles that are counted, agree with FP64", as
   const [height, width] = problem.outputSize as [number, number];
   const configuration = configureAs(problem, pair, gridSegments(height, width, pair, 2, 2));
   for (const layout of ["nhwc", "chwn"] as const) {
-    const request = winrsRequest(gpu, problem, { layout, policy: SMALLEST });
+    const request = winrsRequest(gpu, problem, { layout, schedule: { policy: SMALLEST } });
     const plan = expectPlanned(planConfiguration(request, "constant", configuration));
     assert.match(plan.passes[0]!.kernel.wgsl, /step_tile == tile_count/);
     const subject = convSubject(request);
@@ -296,7 +334,11 @@ Deno.test("segments of unlike height and width sum each row and tile once, of on
         ...LAYOUTS.map((layout) => [layout, "uniform"] as const),
       ] as const
     ) {
-      const request = winrsRequest(gpu, problem, { layout, policy: SMALLEST, sizes: mode });
+      const request = winrsRequest(gpu, problem, {
+        layout,
+        schedule: { policy: SMALLEST },
+        sizes: mode,
+      });
       const plan = expectPlanned(planConfiguration(request, mode, configuration));
       const subject = convSubject(request);
       const operands = fillOperands(subject, "uniform11", 5);
@@ -324,13 +366,13 @@ Deno.test("without images or channels of one side the gradient is zeros or empty
   for (const layout of LAYOUTS) {
     const { result } = await runWinrs(
       gpu,
-      winrsRequest(gpu, noImages, { layout, policy: SMALLEST }),
+      winrsRequest(gpu, noImages, { layout, schedule: { policy: SMALLEST } }),
       {},
     );
     assert.deepEqual([...result], new Array(54).fill(0));
   }
   const noInput = convProblem({ ...sizes, batch: 2, inChannels: 0, outChannels: 3 });
-  const request = winrsRequest(gpu, noInput, { policy: SMALLEST });
+  const request = winrsRequest(gpu, noInput, { schedule: { policy: SMALLEST } });
   const { plan } = await runWinrs(gpu, request, { output: new Float32Array(2 * 3 * 12) });
   assert.deepEqual(plan.passes, []);
 });
@@ -338,7 +380,7 @@ Deno.test("without images or channels of one side the gradient is zeros or empty
 Deno.test("the same plan gives the same bits", async () => {
   using gpu = await open();
   for (const layout of LAYOUTS) {
-    const run = { filter: [3, 3], layout, splits: 6, policy: SMALLEST } as const;
+    const run = { filter: [3, 3], layout, schedule: { splits: 6, policy: SMALLEST } } as const;
     const results: Float32Array[] = [];
     for (let again = 0; again < 2; again++) {
       await checkWinrs(gpu, { ...run, onResult: (result) => results.push(result) });
@@ -363,7 +405,12 @@ Deno.test("random problems of one to three axes agree with FP64", async () => {
     fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined }),
     sizeModes,
     async (problem, layout, splits, sizes) => {
-      await checkWinrs(gpu, { problem, layout, policy: SMALLEST, splits, sizes });
+      await checkWinrs(gpu, {
+        problem,
+        layout,
+        schedule: defined({ policy: SMALLEST, splits }),
+        sizes,
+      });
     },
   );
   await fc.assert(property, { numRuns: full ? 150 : 10, seed: 20261120 });

@@ -212,7 +212,7 @@ Deno.test("random problems with random zero points equal the reference bit for b
           integers,
           epilogue: { ...ending, ...quantized } as PlanRequest["epilogue"],
           ...(outDtype === undefined ? {} : { outDtype }),
-          ...(algorithm === "direct" ? {} : { policy: "tiny" }),
+          schedule: { ...(algorithm === "direct" ? {} : { policy: "tiny" }) },
           ...(small.limits === undefined ? {} : {
             limits: {
               ...gpu.limits,

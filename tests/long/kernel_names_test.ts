@@ -115,7 +115,11 @@ Deno.test("kernels of one name have one text on matrix units too", () => {
       fc.constantFrom(...LAYOUTS),
       fc.constantFrom(...FILTER_LAYOUTS),
       fc.constantFrom("matrix-small", "matrix-square", "64x64x64_32x32m", "64x96x32_32x48m"),
-      fc.constantFrom({ splits: 1 }, { splits: 3 }, { balance: "stream-k" } as const),
+      fc.constantFrom(
+        { splits: 1 },
+        { splits: 3 },
+        { balance: "stream-k" } as const,
+      ),
       fc.constantFrom({}, { tapRows: true }, { doubleBuffer: true }),
       fc.constantFrom("f32", "f16", "bf16"),
       fc.constantFrom(undefined, 64),
@@ -144,10 +148,7 @@ Deno.test("kernels of one name have one text on matrix units too", () => {
           sizes: "uniform",
           device: softwareDevice(4),
           matrixUnits: { lanes: 32, units: [unit] },
-          policy,
-          variant,
-          ...cut,
-          ...(flush === undefined ? {} : { flush }),
+          schedule: { policy, ...variant, ...cut, ...(flush === undefined ? {} : { flush }) },
         });
         if (isRefusal(plan)) return;
         if (/_row\d/.test(plan.kernel)) rows++;
@@ -187,8 +188,18 @@ Deno.test("kernels of products with few rows or columns that have one name have 
       ([vectors, places], rows, k, batch, transpose, dtype, epilogue, splits, device, limits) => {
         const [m, n] = rows ? [vectors, places] : [places, vectors];
         const problem = gemmProblem({ m, n, k, batch, transpose, ...epilogue });
-        const asked = { problem, dtype, device, limits, policy: "gemv", sizes: "uniform" } as const;
-        const plan = tryPlanGemm({ ...asked, ...(splits === undefined ? {} : { splits }) });
+        const asked = {
+          problem,
+          dtype,
+          device,
+          limits,
+          schedule: { policy: "gemv" },
+          sizes: "uniform",
+        } as const;
+        const plan = tryPlanGemm({
+          ...asked,
+          schedule: { ...asked.schedule, ...(splits === undefined ? {} : { splits }) },
+        });
         if (isRefusal(plan)) return;
         for (const { kernel: { name, wgsl } } of plan.passes) {
           assert.equal(texts.get(name) ?? wgsl, wgsl, name);

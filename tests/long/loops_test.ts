@@ -79,7 +79,8 @@ Deno.test("plans of every algorithm keep a software device's loops short, or are
             const request: PlanRequest = {
               problem: convProblem({ ...shape, op }),
               ...{ dtype: "f32", layout, filterLayout: filterLayoutFor(layout), algorithm },
-              ...{ epilogue: NO_EPILOGUE, ...SOFTWARE, ...(splits ? { splits } : {}) },
+              ...{ epilogue: NO_EPILOGUE, ...SOFTWARE },
+              ...(splits ? { schedule: { splits } } : {}),
             };
             const plan = planned(() => planConv(request));
             const what = `${algorithm} ${op} ${layout} ${JSON.stringify(shape)} ${splits}`;
@@ -109,8 +110,7 @@ Deno.test("plans of products keep a software device's loops short, or are refuse
                 problem,
                 dtype,
                 ...SOFTWARE,
-                ...(splits ? { splits } : {}),
-                ...(variant ? { variant } : {}),
+                schedule: { ...(splits ? { splits } : {}), ...(variant ? { ...variant } : {}) },
               })
             );
             const what = `${dtype} ${k} ${activation} ${splits} ${JSON.stringify(variant)}`;
@@ -125,7 +125,7 @@ Deno.test("plans of products keep a software device's loops short, or are refuse
 
 Deno.test("splits that leave loops too long are refused on software devices, not on others", () => {
   const problem = gemmProblem({ m: 8, n: 8, k: 1_000_000 });
-  const request = { problem, dtype: "f32", policy: "tiny", splits: 1 } as const;
+  const request = { problem, dtype: "f32", schedule: { policy: "tiny", splits: 1 } } as const;
   assert.throws(() => planGemm({ ...request, ...SOFTWARE }), {
     name: "UnsupportedError",
     message:

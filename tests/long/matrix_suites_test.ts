@@ -35,7 +35,7 @@ const CONVOLUTIONS = [
   ["f16 by WinRS", ["nhwc"], 80, {
     dtype: "f16",
     algorithm: "winrs",
-    variant: { halfTile: true },
+    schedule: { halfTile: true },
     maxBoundRatio: Infinity,
   }],
   ["int8", ["nhwc"], 150, { dtype: "i8", algorithm: "implicit-gemm" }],

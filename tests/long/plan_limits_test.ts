@@ -121,7 +121,7 @@ Deno.test("partial results that 32 bits cannot count are refused", () => {
       "bwd-filter",
     ]] as const
   ) {
-    const asked = { algorithm: "depthwise", limits, splits: 70 } as const;
+    const asked = { algorithm: "depthwise", limits, schedule: { splits: 70 } } as const;
     const plan = tryPlanConv(request(parseDescriptor(descriptor, op), asked));
     assert.ok(isRefusal(plan) && /count up to 2\^32/.test(plan.text), descriptor);
   }
@@ -173,7 +173,7 @@ Deno.test("tiles on matrix units fit workgroup memory without vector loads too, 
         const plan = tryPlanGemm({
           problem,
           dtype: unit.component,
-          policy,
+          schedule: { policy },
           limits,
           matrixUnits: { lanes: 32, units: [unit] },
         });

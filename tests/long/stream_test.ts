@@ -10,7 +10,7 @@ import { askedOf, atOnce, type Case, GEMM, spoilt, streamed, withFiles } from ".
 
 const F2 = "F(2x2,3x3)";
 
-const PACKED = { ...GEMM, variant: { packedFilter: true } };
+const PACKED = { ...GEMM, schedule: { ...GEMM.schedule, packedFilter: true } };
 
 const SAME: readonly Case[] = [
   { problem: "mb7ic5ih9iw10oc6kh3sh2ph1", images: 3, planning: GEMM },
@@ -19,7 +19,12 @@ const SAME: readonly Case[] = [
   { problem: "mb7ic4id5ih6oc4kd3kh3pd1ph1", images: 2, layout: "nhwc", planning: GEMM },
   { problem: "g4mb6ic8ih9oc8kh3", images: 5, layout: "chwn", planning: { algorithm: "direct" } },
   { problem: "mb12ic8ih12oc8kh3ph1", images: 8, layout: "chwn", planning: { algorithm: "im2win" } },
-  { problem: "mb5ic8ih9oc12kh3ph1", images: 1, op: "bwd-data", planning: { ...GEMM, splits: 2 } },
+  {
+    problem: "mb5ic8ih9oc12kh3ph1",
+    images: 1,
+    op: "bwd-data",
+    planning: { ...GEMM, schedule: { ...GEMM.schedule, splits: 2 } },
+  },
   {
     ...{ problem: "mb7ic16ih8oc8kh3ph1", images: 3, op: "bwd-data", layout: "nhwc" },
     planning: { algorithm: "winograd2d", tile: F2 },

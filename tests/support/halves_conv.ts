@@ -124,8 +124,8 @@ async function resultOf(gpu: GpuDevice, { request, operands }: ReturnType<typeof
 
 /** A request's result in f32, whose infinities and NaN spread over its tiles, which the gate would fail. */
 async function inF32(gpu: GpuDevice, { request, operands }: ReturnType<typeof halvesRequest>) {
-  const { policy: _, ...plain } = request;
-  return (await resultOf(gpu, { request: { ...plain, math: "f32" }, operands })).result;
+  const { policy: _, ...schedule } = request.schedule ?? {};
+  return (await resultOf(gpu, { request: { ...request, schedule, math: "f32" }, operands })).result;
 }
 
 /** Runs a request once, for its result as it is. */

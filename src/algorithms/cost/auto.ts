@@ -1,52 +1,42 @@
 import { defined } from "../../defined.ts";
-import { variantTrait, variesLoop } from "../../kernels/variant.ts";
+import { variantTrait } from "../../kernels/variant.ts";
 import type { ConvOutDType } from "../../problem/conv_problem.ts";
-import {
-  type Algorithm,
-  type AlgorithmOption,
-  allowedAmplification,
-  inaccuracy,
-} from "../algorithm.ts";
+import { type Algorithm, allowedAmplification, inaccuracy } from "../algorithm.ts";
 import { deviceOf } from "../device/h200.ts";
 import { type DeviceModel, deviceText, moveTime, passTime, productTime } from "../device/model.ts";
 import type { AlgorithmName, Candidate, Plan, Rival } from "../plan.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "../refusal.ts";
 import { algorithmOf, algorithms } from "../registry.ts";
 import type { PlanRequest } from "../request.ts";
+import { missesTiles, refuseSchedule } from "../schedule.ts";
 
-/** Choices that only some algorithms have, and what they choose among. */
-const CHOICES = {
-  tile: "Winograd tiles",
-  pair: "pairs of kernels",
-  policy: "tile policies",
-  splits: "splits of the depth",
-} as const satisfies { readonly [option in AlgorithmOption]?: string };
+/** Choices beside the schedule that only some algorithms have, and what they choose among. */
+const CHOICES = { tile: "Winograd tiles", pair: "pairs of kernels" } as const;
 
-/** The first choice of a request that an algorithm does not have. */
+/** The first choice of a request that an algorithm does not have, where only what has it can be meant. */
 export function missingOption(
   { options }: Algorithm,
   request: PlanRequest,
-): keyof typeof CHOICES | undefined {
-  return (Object.keys(CHOICES) as (keyof typeof CHOICES)[])
-    .find((option) => request[option] !== undefined && !options.includes(option));
+): "tile" | "pair" | "policy" | "splits" | undefined {
+  return (["tile", "pair"] as const)
+    .find((option) => request[option] !== undefined && !options.includes(option)) ??
+    missesTiles(options, request.schedule);
 }
 
 /** Why an algorithm cannot do the problem, or undefined if it can. */
 export function unsupported(algorithm: Algorithm, request: PlanRequest): string | undefined {
   const { name, options, dtypes = ["f32"], refuse } = algorithm;
-  // What was asked for by name must not be passed over in silence.
-  const passedOver = request.algorithm === name ? missingOption(algorithm, request) : undefined;
-  if (passedOver !== undefined) return `it has no ${CHOICES[passedOver]}`;
+  const named = request.algorithm === name;
+  const passedOver = named ? missingOption(algorithm, request) : undefined;
+  if (passedOver === "tile" || passedOver === "pair") return `it has no ${CHOICES[passedOver]}`;
   const { dtype, outDtype = dtype } = request;
   // i32 sums come with any operands; u8 is stored as i8 is.
   const takes = (one: ConvOutDType) => one === "i32" || dtypes.includes(one === "u8" ? "i8" : one);
+  const scheduled = refuseSchedule(options, request.schedule, named);
+  if (scheduled !== undefined) return scheduled;
   if (!takes(dtype) || !takes(outDtype)) return `its tensors are ${dtypes.join(" or ")}`;
   if (request.math === "f16x3" && !options.includes("math")) return "it multiplies f32 as it is";
-  const { rotatedLoop: _, ...others } = request.variant ?? {};
-  const varied = options.includes("slice-loop") ? others : request.variant;
-  return variesLoop(varied) && !options.includes("variant")
-    ? "its kernels come in one variant only"
-    : refuse(request);
+  return refuse(request);
 }
 
 /**
@@ -121,7 +111,12 @@ export function requestFor(
   request: PlanRequest,
   { algorithm, tile, pair, variant }: Candidate,
 ): PlanRequest {
-  return { ...request, algorithm, ...defined({ tile, pair, variant }) };
+  return {
+    ...request,
+    algorithm,
+    ...defined({ tile, pair }),
+    ...(variant && { schedule: { ...request.schedule, ...variant } }),
+  };
 }
 
 /**

@@ -321,7 +321,10 @@ Deno.test("predictMs() stores whole lines of nhwc at one rate, single elements o
   // Few channels, so that stores take much of the time.
   const thin = parseDescriptor("mb32ic16ih112oc64kh3ph1");
   const ms = (layout: "nhwc" | "nchw", device = H200) =>
-    predicted(request(thin, { layout, device, tile: "F(6,3)", splits: 1 }), "winograd1d");
+    predicted(
+      request(thin, { layout, device, tile: "F(6,3)", schedule: { splits: 1 } }),
+      "winograd1d",
+    );
   const { lines, scattered } = H200.rates.slicedStore;
   const storing = (slicedStore: DeviceModel["rates"]["slicedStore"]): DeviceModel => ({
     ...H200,

@@ -99,7 +99,10 @@ Deno.test("auto keeps to the tiles, pairs and policies that are asked for", () =
   assert.equal(planConv(request(CONV3, { tile: "F(6,3)" })).algorithm, "winograd1d");
   const paired = planConv(request({ ...CONV3, op: "bwd-filter" }, { pair: "a4n3r2" }));
   assert.match(paired.kernel, /^winrs_f32_a4n3r2/);
-  assert.equal(planConv(request(CONV3, { policy: "small" })).algorithm, "implicit-gemm");
+  assert.equal(
+    planConv(request(CONV3, { schedule: { policy: "small" } })).algorithm,
+    "implicit-gemm",
+  );
   const strided = parseDescriptor("mb2ic8ih9oc8kh3sh2ph1", "fwd");
   assert.throws(
     () => planConv(request(strided, { tile: "F(2x2,3x3)" })),

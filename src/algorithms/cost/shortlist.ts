@@ -88,7 +88,7 @@ export function shortlistProduct(request: GemmRequest, count: number): Entrant[]
   const device = deviceOf(asked);
   const policies = [...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
   const cuts = policies.flatMap((policy) => {
-    const one = { ...asked, policy };
+    const one = { ...asked, schedule: { ...asked.schedule, policy } };
     const cut = cutGemm(one);
     return isRefusal(cut) || device.shares.policies[policy] === 0
       ? []
@@ -106,8 +106,8 @@ export function shortlistProduct(request: GemmRequest, count: number): Entrant[]
     productClass(asked),
     choices,
     count,
-    (way) =>
-      tryPlanGemm({ ...asked, ...defined({ policy: way.policy }), ...deviceFor(asked, way) }),
+    ({ policy, ...way }) =>
+      tryPlanGemm({ ...asked, schedule: defined({ policy }), ...deviceFor(asked, way) }),
   );
 }
 

@@ -49,7 +49,7 @@ Deno.test("shortlist() leaves alone what is named, cannot be planned or is empty
   const none = (change: Partial<PlanRequest>) =>
     assert.deepEqual(shortlist({ ...REQUEST, ...change }, 3), []);
   none({ algorithm: "implicit-gemm" });
-  none({ policy: "tiny" });
+  none({ schedule: { policy: "tiny" } });
   none({ limits: { ...DEFAULT_LIMITS, maxBufferSize: 16 } });
   none({ problem: parseDescriptor("mb0ic64ih28oc64kh3ph1") });
   const depthwise = { ...REQUEST, problem: parseDescriptor("g256mb1ic256ih28oc256kh7ph3") };
@@ -68,9 +68,11 @@ Deno.test("what shortlistProduct() offers gemm takes as measured, with what foll
     assert.equal(planKey(taken), planKey(plan));
     const problem = gemmProblem({ ...PRODUCT.problem, bias: "row", activation: "gelu" });
     assert.ok(expectPlanned(tryPlanGemm({ ...request, problem, tuning })).measured);
-    assert.ok(!expectPlanned(tryPlanGemm({ ...request, policy: "tiny", tuning })).measured);
+    assert.ok(
+      !expectPlanned(tryPlanGemm({ ...request, schedule: { policy: "tiny" }, tuning })).measured,
+    );
     const outdated = new Map([[key, { ...choice, kernels: ["another"] }]]);
     assert.ok(!expectPlanned(tryPlanGemm({ ...request, tuning: outdated })).measured);
   }
-  assert.deepEqual(shortlistProduct({ ...request, policy: "tiny" }, 3), []);
+  assert.deepEqual(shortlistProduct({ ...request, schedule: { policy: "tiny" } }, 3), []);
 });

@@ -57,10 +57,10 @@ export const OUTDATED_TUNING =
 export function leavesChoice(
   request: Omit<Partial<PlanRequest>, "problem" | "dtype" | "outDtype" | "layout">,
 ): boolean {
-  const { math = "auto", policy, splits, balance, flush, tile, pair, variant } = request;
+  const { math = "auto", tile, pair, schedule = {} } = request;
   // What was measured without matrix units is of f32.
   if (math === "f16x3" || math === "f32" && request.matrixUnits !== undefined) return false;
-  return [policy, splits, balance, flush, tile, pair, variant].every((said) => said === undefined);
+  return [...Object.values(schedule), tile, pair].every((said) => said === undefined);
 }
 
 /** The device that a choice is planned for. */
@@ -106,7 +106,7 @@ export function planTuned(
   if (choice === undefined || "m" in choice.problem) return undefined;
   const { tuning: _, ...free } = request;
   const { algorithm, policy, tile, pair, segments: splits, problem } = choice;
-  const own = { algorithm, ...defined({ policy, tile, pair, splits }) };
+  const own = { algorithm, ...defined({ tile, pair }), schedule: defined({ policy, splits }) };
   const named = { ...free, ...own, ...deviceFor(request, choice) };
   // The kernels that the choice stands for, whatever the request allows.
   const limits = { exact: false, maxBoundRatio: Infinity, maxWorkspaceBytes: Infinity };
@@ -125,6 +125,7 @@ export function planTunedProduct(
   if (choice === undefined || !("m" in choice.problem)) return undefined;
   const { tuning: _, ...free } = request;
   const { policy, splits, balance, problem } = choice;
-  const named = { ...free, ...defined({ policy, splits, balance }), ...deviceFor(request, choice) };
+  const schedule = defined({ policy, splits, balance });
+  const named = { ...free, schedule, ...deviceFor(request, choice) };
   return planChoice<GemmRequest>(choice, tryPlan, named, { ...named, problem });
 }

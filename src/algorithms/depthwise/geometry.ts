@@ -328,7 +328,7 @@ export function depthwiseFilterShape(
     output: { ...output, axes: widen(output.axes) },
     filter: { channel: channel!, input: inputStride!, axes: widen(threeOf(strides, 0)) },
   };
-  const segments = request.splits ??
+  const segments = request.schedule?.splits ??
     segmentsFor(request, units / threads.walkers, depthwiseFilterBlocks(shape));
   const inTurn = segments > SUMMED ? Math.floor(Math.sqrt(segments)) : 1;
   const grouped = Math.floor(segments / inTurn);

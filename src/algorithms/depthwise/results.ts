@@ -156,7 +156,7 @@ function loopOf(
 }
 
 /** Whether the channels that a result sums are cut into segments: as asked, or where there are more than a small group has. */
-function cutsSources({ problem, splits }: PlanRequest): boolean {
+function cutsSources({ problem, schedule: { splits } = {} }: PlanRequest): boolean {
   const { inputs, outputs } = groupOf({ problem });
   const sources = problem.op === "fwd" ? inputs : outputs;
   return resultElements(problem) > 0 && (splits !== undefined || sources > SMALL_GROUP);
@@ -177,7 +177,7 @@ function segmentsOf(request: PlanRequest, turns: number, threads: number): numbe
       partials,
   );
   const most = Math.min(wanted, Math.floor(turns / LEAST_TURNS), MOST_SEGMENTS, room);
-  const segments = Math.max(1, Math.min(turns, request.splits ?? most));
+  const segments = Math.max(1, Math.min(turns, request.schedule?.splits ?? most));
   // What a whole number of turns each leaves empty is no segment.
   return Math.ceil(turns / Math.ceil(turns / segments));
 }

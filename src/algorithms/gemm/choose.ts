@@ -110,7 +110,7 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
     rows: m,
     columns: n,
     batches: batch,
-    ...stepsOf((policy) => loopDepth(depth, policy, matrix?.chain), request.variant),
+    ...stepsOf((policy) => loopDepth(depth, policy, matrix?.chain), request.schedule),
     elements: batch * m * n,
     partialBytes: scalarBytes(sumOf(types)),
     finishedApart: matrix?.split === true,

@@ -30,6 +30,7 @@ import { MOST_ITERATIONS, pass, reducePass, runnable } from "../passes.ts";
 import type { DeviceLimits, Plan } from "../plan.ts";
 import { type Planned, type Refusal, refusal } from "../refusal.ts";
 import { gemmBuffers, gemmEpilogue, gemmReduction, type GemmRequest } from "./operands.ts";
+import { variesLoop } from "../../kernels/variant.ts";
 
 /** Vectors at most: the mainloop's tiles have rows or columns for more. */
 const MOST_VECTORS = 16;
@@ -86,8 +87,8 @@ export function chooseGemv(
   request: GemmRequest,
   mainloop: () => number,
 ): Planned<Gemv | undefined> {
-  const asked = request.policy === GEMV;
-  if (request.policy !== undefined && !asked) return undefined;
+  const asked = request.schedule?.policy === GEMV;
+  if (request.schedule?.policy !== undefined && !asked) return undefined;
   const { m, n, k, batch } = request.problem;
   if (m * n * k * batch === 0) return undefined;
   const refused = refuseGemv(request) ?? refuseBalance(request);
@@ -98,7 +99,7 @@ export function chooseGemv(
 
 /** Why a product is not multiplied as a matrix times vectors. */
 function refuseGemv(
-  { problem: { m, n }, accumulate, math, variant, balance, flush }: GemmRequest,
+  { problem: { m, n }, accumulate, math, schedule = {} }: GemmRequest,
 ): Refusal | undefined {
   const why = Math.min(m, n) > MOST_VECTORS
     ? `is of products with up to ${MOST_VECTORS} rows or columns, these are ${m} x ${n}`
@@ -106,11 +107,11 @@ function refuseGemv(
     ? "sums in f32, not in f16"
     : math === "f16x3"
     ? "multiplies f32 as it is, math f16x3 on matrix units"
-    : variant !== undefined
+    : variesLoop(schedule)
     ? "has no main loop, which variants are of"
-    : balance === "stream-k"
+    : schedule.balance === "stream-k"
     ? "has no tiles, which stream-k is of"
-    : flush !== undefined
+    : schedule.flush !== undefined
     ? "has no parts of sums, which flush is of"
     : undefined;
   return why === undefined ? undefined : refusal("problem", `policy ${GEMV} ${why}`);
@@ -189,10 +190,11 @@ function valueBytes(
 
 /** Splits that are asked for, or that are weighed. */
 function gemvSplits(
-  { splits, balance, limits, problem: { m, n, batch }, ...request }: GemmRequest,
+  request: GemmRequest,
   product: GemvProduct,
   { lanes, ahead }: GemvThreads,
 ): number[] {
+  const { limits, problem: { m, n, batch }, schedule: { splits, balance } = {} } = request;
   const { blocks } = gemvBlocks({ ...product, splits: 1 });
   const bytes = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize);
   const partial = scalarBytes(sumOf(elementsOf(request))) * batch * m * n;
@@ -310,7 +312,7 @@ export function planGemv(request: GemmRequest, shape: GemvShape): Planned<Plan> 
 /** How a matrix times vectors is dealt to threads, for a plan's notes, and whether its depth has fewer splits than were asked for. */
 function gemvNotes(
   shape: GemvShape,
-  { splits: asked = 1 }: { readonly splits?: number },
+  { schedule: { splits: asked = 1 } = {} }: Pick<GemmRequest, "schedule">,
 ): string[] {
   const { side, vectors, matrix, splits, threads } = shape;
   const { lanes, groups } = threads;

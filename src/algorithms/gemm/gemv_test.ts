@@ -31,7 +31,9 @@ function request(
 
 /** The product as gemv is dealt. */
 function dealt(asked: GemmRequest) {
-  const gemv = expectPlanned(chooseGemv({ ...asked, policy: "gemv" }, () => 0));
+  const gemv = expectPlanned(
+    chooseGemv({ ...asked, schedule: { ...asked.schedule, policy: "gemv" } }, () => 0),
+  );
   return gemv!.shape;
 }
 
@@ -89,11 +91,11 @@ Deno.test("few rows or columns are a matrix times vectors, by price", () => {
 Deno.test("what is said of the main loop keeps it", () => {
   const size = [1, 512, 512] as const;
   for (const policy of ["tiny", ...THIN_POLICIES]) {
-    assert.match(planGemm(request(size, { policy })).kernel, /^gemm_/);
+    assert.match(planGemm(request(size, { schedule: { policy } })).kernel, /^gemm_/);
   }
-  assert.match(planGemm(request(size, { variant: { prefetch: false } })).kernel, /^gemm_/);
-  assert.match(planGemm(request(size, { balance: "stream-k" })).kernel, /^gemm_/);
-  const half = planGemm(request(size, { dtype: "f16", matrixUnits, flush: 64 }));
+  assert.match(planGemm(request(size, { schedule: { prefetch: false } })).kernel, /^gemm_/);
+  assert.match(planGemm(request(size, { schedule: { balance: "stream-k" } })).kernel, /^gemm_/);
+  const half = planGemm(request(size, { dtype: "f16", matrixUnits, schedule: { flush: 64 } }));
   assert.match(half.kernel, /^gemm_/);
   const chained = request(size, { dtype: "f16", accumulate: "f16" });
   assert.match(planGemm(chained).kernel, /^gemm_f16_sum16/);
@@ -108,10 +110,15 @@ Deno.test("what is said of the main loop keeps it", () => {
 
 Deno.test("gemv is asked for by name, and refused in a sentence", () => {
   const refused = (...asked: Parameters<typeof request>) => {
-    const plan = tryPlanGemm(request(asked[0], { policy: "gemv", ...asked[1] }));
+    const plan = tryPlanGemm(
+      request(asked[0], { ...asked[1], schedule: { policy: "gemv", ...asked[1]?.schedule } }),
+    );
     return isRefusal(plan) ? plan.text : `planned ${plan.kernel}`;
   };
-  assert.match(planGemm(request([4096, 16, 4096], { policy: "gemv" })).kernel, /^gemv_/);
+  assert.match(
+    planGemm(request([4096, 16, 4096], { schedule: { policy: "gemv" } })).kernel,
+    /^gemv_/,
+  );
   assert.equal(
     refused([17, 64, 64]),
     "policy gemv is of products with up to 16 rows or columns, these are 17 x 64",
@@ -121,7 +128,7 @@ Deno.test("gemv is asked for by name, and refused in a sentence", () => {
     "policy gemv sums in f32, not in f16",
   );
   assert.equal(
-    refused([1, 64, 64], { variant: { unroll: false } }),
+    refused([1, 64, 64], { schedule: { unroll: false } }),
     "policy gemv has no main loop, which variants are of",
   );
   assert.equal(
@@ -129,16 +136,16 @@ Deno.test("gemv is asked for by name, and refused in a sentence", () => {
     "policy gemv multiplies f32 as it is, math f16x3 on matrix units",
   );
   assert.equal(
-    refused([1, 64, 64], { balance: "stream-k" }),
+    refused([1, 64, 64], { schedule: { balance: "stream-k" } }),
     "policy gemv has no tiles, which stream-k is of",
   );
   assert.equal(
-    refused([1, 64, 64], { splits: 2, balance: "none" }),
+    refused([1, 64, 64], { schedule: { splits: 2, balance: "none" } }),
     "balance none contradicts 2 splits",
   );
   // Of nothing to sum there is nothing to refuse.
-  assert.equal(planGemm(request([1, 64, 0], { policy: "gemv" })).passes.length, 1);
-  assert.equal(planGemm(request([0, 64, 8], { policy: "gemv" })).passes.length, 0);
+  assert.equal(planGemm(request([1, 64, 0], { schedule: { policy: "gemv" } })).passes.length, 1);
+  assert.equal(planGemm(request([0, 64, 8], { schedule: { policy: "gemv" } })).passes.length, 0);
 });
 
 Deno.test("a single vector is dealt to as many threads as keep memory busy without splits", () => {
@@ -185,15 +192,15 @@ Deno.test("threads fill workgroups that the device has, whatever the product", (
 Deno.test("splits are taken as they are asked for, and none is without blocks", () => {
   for (const k of [3, 40, 333, 4096]) {
     for (const splits of [1, 2, 3, 7, 100]) {
-      const shape = dealt(request([2, 50, k], { splits }));
+      const shape = dealt(request([2, 50, k], { schedule: { splits } }));
       const { blocks, perSplit } = gemvBlocks(shape);
       assert.ok(shape.splits <= splits && perSplit * (shape.splits - 1) < blocks);
     }
   }
   assert.equal(dealt(request([1, 8192, 8192])).splits, 1);
-  assert.ok(dealt(request([1, 8192, 8192], { balance: "split-k" })).splits >= 2);
-  assert.equal(dealt(request([1, 4, 1_000_000], { balance: "none" })).splits, 1);
-  const { notes } = planGemm(request([1, 50, 16], { splits: 9, policy: "gemv" }));
+  assert.ok(dealt(request([1, 8192, 8192], { schedule: { balance: "split-k" } })).splits >= 2);
+  assert.equal(dealt(request([1, 4, 1_000_000], { schedule: { balance: "none" } })).splits, 1);
+  const { notes } = planGemm(request([1, 50, 16], { schedule: { splits: 9, policy: "gemv" } }));
   assert.match(notes[1]!, /^fewer splits than asked for: 4 of 9/);
 });
 
@@ -208,7 +215,12 @@ Deno.test("software devices keep loops short, however long the depth", () => {
     for (const dtype of ["f32", "i8"] as const) {
       for (const [m, n] of [[1, 8], [8, 1], [5, 6]] as const) {
         const device = softwareDevice(4);
-        const asked = request([m, n, 20_000_000], { transpose, dtype, device, policy: "gemv" });
+        const asked = request([m, n, 20_000_000], {
+          transpose,
+          dtype,
+          device,
+          schedule: { policy: "gemv" },
+        });
         assert.ok(longestLoops(planGemm(asked)) <= MOST_ITERATIONS);
       }
     }
@@ -219,7 +231,7 @@ Deno.test("int8 that is loaded one by one is counted so, and left to the main lo
   const huge = { ...limits, maxBufferSize: 2 ** 34, maxStorageBufferBindingSize: 2 ** 34 };
   const asked = request([1, 65_537, 32_768], { batch: 3, dtype: "i8", limits: huge });
   assert.match(planGemm(asked).kernel, /^gemm_i8/);
-  const refused = tryPlanGemm({ ...asked, policy: "gemv" });
+  const refused = tryPlanGemm({ ...asked, schedule: { ...asked.schedule, policy: "gemv" } });
   assert.ok(isRefusal(refused) && /loads, kernels count up to 2\^32$/.test(refused.text));
 });
 

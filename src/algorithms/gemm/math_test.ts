@@ -36,7 +36,9 @@ Deno.test("products of f32 are in halves where that is asked for, and of auto wh
   assert.ok(inHalves(large));
   assert.ok(!inHalves(large, { device: measured(0) }));
   assert.ok(inHalves(large, { device: measured(1) }));
-  assert.ok(inHalves(large, { device: measured(1), math: "auto", policy: "matrix-eight" }));
+  assert.ok(
+    inHalves(large, { device: measured(1), math: "auto", schedule: { policy: "matrix-eight" } }),
+  );
   assert.ok(!inHalves(large, { device: measured(0.01) }));
   for (
     const more of [
@@ -47,8 +49,8 @@ Deno.test("products of f32 are in halves where that is asked for, and of auto wh
           units: matrixUnits.units.filter(({ component }) => component === "i8"),
         },
       },
-      { variant: { matrixUnits: false } },
-      { policy: "huge" },
+      { schedule: { matrixUnits: false } },
+      { schedule: { policy: "huge" } },
     ] as const
   ) {
     assert.ok(!inHalves(large, { device: measured(1), ...more }), JSON.stringify(more));
@@ -100,15 +102,30 @@ Deno.test("what cannot be in halves is refused with a sentence that says why", (
   const cases: (readonly [Partial<GemmRequest>, RegExp, (readonly [number, number, number])?])[] = [
     [{ dtype: "f16" }, /^math f16x3 is of f32 operands, the dtype is f16$/],
     [{ matrixUnits: { lanes: 32, units: [] } }, /^math f16x3 wants matrix units of f16 with f32/],
-    [{ policy: "tiny" }, /^policy tiny has no matrix units, which math f16x3 multiplies on$/],
-    [{ policy: "tinny" }, /^policy tinny is none of /],
-    [{ policy: "matrix-ahead" }, /^policy matrix-ahead has steps of an odd number of matrices, /],
-    [{ policy: "matrix-ahead", math: "auto" }, /^policy matrix-ahead has steps of an odd number/],
-    [{ policy: "128x128x16_64x64m" }, /no tile of 16x16x16 matrices.*, of an even number of matr/],
-    [{ variant: { matrixUnits: false } }, /matrix units, which the variant leaves out$/],
+    [
+      { schedule: { policy: "tiny" } },
+      /^policy tiny has no matrix units, which math f16x3 multiplies on$/,
+    ],
+    [{ schedule: { policy: "tinny" } }, /^policy tinny is none of /],
+    [
+      { schedule: { policy: "matrix-ahead" } },
+      /^policy matrix-ahead has steps of an odd number of matrices, /,
+    ],
+    [
+      { schedule: { policy: "matrix-ahead" }, math: "auto" },
+      /^policy matrix-ahead has steps of an odd number/,
+    ],
+    [
+      { schedule: { policy: "128x128x16_64x64m" } },
+      /no tile of 16x16x16 matrices.*, of an even number of matr/,
+    ],
+    [{ schedule: { matrixUnits: false } }, /matrix units, which the variant leaves out$/],
     [{}, /^math f16x3 takes sums of fewer than 2\^24 products/, [1, 1, 2 ** 24]],
     [{ limits: DEFAULT_LIMITS }, /^no tile policy fits the device$/],
-    [{ limits: DEFAULT_LIMITS, policy: "matrix-small" }, /does not fit the device's 16384 bytes/],
+    [
+      { limits: DEFAULT_LIMITS, schedule: { policy: "matrix-small" } },
+      /does not fit the device's 16384 bytes/,
+    ],
   ];
   for (const [more, expected, other] of cases) {
     const refused = plan(other ?? size, { math: "f16x3", ...more });
@@ -138,12 +155,15 @@ Deno.test("sums that are stored on their way are priced as such, whatever their 
       const problem = gemmProblem({ m: size[0], n: size[1], k: size[2] });
       const cut = cutGemm({
         ...{ problem, dtype: "f32", math: "f16x3", limits, matrixUnits, device },
-        ...{ policy: "matrix-tall", splits: 1, balance: "none" },
+        schedule: { ...{ policy: "matrix-tall", splits: 1, balance: "none" } },
       });
       return isRefusal(cut) ? 0 : cut.cost;
     };
     const { kernel } = expectPlanned(
-      plan(size, { math: "f16x3", policy: "matrix-tall", splits: 1, balance: "none" }),
+      plan(size, {
+        math: "f16x3",
+        schedule: { policy: "matrix-tall", splits: 1, balance: "none" },
+      }),
     );
     const [, parts = 0] = /_stored(\d+)_/.exec(kernel) ?? [];
     assert.ok(most === 0 ? parts === 0 : Number(parts) > 0 && Number(parts) <= most, kernel);
@@ -156,8 +176,8 @@ Deno.test("a multiprocessor runs as many tiles as its workgroup memory holds", (
     const problem = gemmProblem({ m: 4096, n, k: 4096 });
     const { kernel, notes, passes } = expectPlanned(
       tryPlanGemm({
-        ...{ problem, dtype: "f16", limits, matrixUnits, policy: "matrix-wide" },
-        balance: "stream-k",
+        schedule: { policy: "matrix-wide", balance: "stream-k" },
+        ...{ problem, dtype: "f16", limits, matrixUnits },
         ...more,
       }),
     );
@@ -178,7 +198,7 @@ Deno.test("tiles of halves leave room for a second workgroup where subgroups are
     for (const transpose of ["nn", "nt", "tn", "tt"] as const) {
       const problem = gemmProblem({ m: 4096, n: 4096, k: 4096, transpose });
       const request = { problem, dtype: "f32", math: "f16x3", limits, matrixUnits } as const;
-      const { passes } = expectPlanned(tryPlanGemm({ ...request, policy }));
+      const { passes } = expectPlanned(tryPlanGemm({ ...request, schedule: { policy } }));
       for (const { kernel: { workgroupBytes, name } } of passes) {
         assert.ok(workgroupBytes <= 24_576, `${name} takes ${workgroupBytes}`);
       }

@@ -40,10 +40,7 @@ export interface GemmRequest extends
   Pick<
     PlanRequest,
     | "math"
-    | "policy"
-    | "splits"
-    | "balance"
-    | "variant"
+    | "schedule"
     | "limits"
     | "matrixUnits"
     | "device"
@@ -58,12 +55,6 @@ export interface GemmRequest extends
   readonly accumulate?: GemmAccumulate;
   /** Of f16's result, bias, C and residual; f16 where absent. */
   readonly outDtype?: GemmOutDType;
-  /**
-   * Of f16 and f32 in halves on matrix units: products that one accumulator sums at most, a step at least, before they are added to
-   * others; 0 for all. Where absent 3072 of results in f32, 16,384 of results in f16; of halves a quarter of the depth, 512 to 2,048,
-   * where units are known to cut off, else 112.
-   */
-  readonly flush?: number;
 }
 
 /** A product's tensors as the first buffers of a plan, the result last. */

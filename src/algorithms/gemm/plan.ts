@@ -58,11 +58,11 @@ import { SPLIT_NOTE, type SplitProduct, splitProduct, UNSTREAMED_NOTE } from "./
 
 /** The request of a product that is cut so, with what the planner chooses of the mainloop's variant. */
 function withTile(request: GemmRequest, cut: Cut): GemmRequest {
-  const { dtype, accumulate, variant } = request;
+  const { dtype, accumulate, schedule: variant } = request;
   if (dtype !== "f16" || accumulate === "f16" || variant?.halfTile !== undefined) return request;
   // Bound by memory, so f16 stays as it is on its way to the products.
   return THIN_POLICIES.includes(cut.policy.name)
-    ? { ...request, variant: { ...variant, halfTile: true } }
+    ? { ...request, schedule: { ...request.schedule, halfTile: true } }
     : request;
 }
 
@@ -124,11 +124,11 @@ function planChosen(asked: GemmRequest): Planned<Plan> {
   if (gemv !== undefined) {
     const plan = planGemv(asked, gemv.shape);
     // The mainloop may do with fewer bindings.
-    if (!isRefusal(plan) || asked.policy === GEMV) return plan;
+    if (!isRefusal(plan) || asked.schedule?.policy === GEMV) return plan;
   }
   // Of nothing to multiply that policy leaves nothing to choose.
-  const { policy, ...rest } = asked;
-  const request = policy === GEMV ? rest : asked;
+  const { policy, ...others } = asked.schedule ?? {};
+  const request = policy === GEMV ? { ...asked, schedule: others } : asked;
   const plan = planMath({ ...request, math }, policy === GEMV ? undefined : cut());
   // Halves take buffers and bindings that f32 does without.
   return isRefusal(plan) && math === "f16x3" && asked.math !== math && policy === undefined
@@ -162,7 +162,8 @@ function planMath(asked: GemmRequest, known?: Planned<Cut>): Planned<Plan> {
   const elements = batch * m * n;
   const { splits, head, policy } = cut;
   const { matrix } = policy;
-  const variant = fullVariant({ raster: bandOfTiles(device, policy, request), ...request.variant });
+  const band = bandOfTiles(device, policy, request);
+  const variant = fullVariant({ raster: band, ...request.schedule });
   const types = matrix === undefined || matrix.split
     ? asStored
     : { ...asStored, tile: unitScalar(matrix.unit) };
@@ -230,14 +231,14 @@ function planMath(asked: GemmRequest, known?: Planned<Cut>): Planned<Plan> {
       ...cutNotes(cut, productWorkgroups({ ...shape, splits: 1 }, policy), request),
       ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),
       ...(split === undefined ? [] : [SPLIT_NOTE]),
-      ...(split !== undefined && request.balance === "stream-k" ? [UNSTREAMED_NOTE] : []),
+      ...(split !== undefined && request.schedule?.balance === "stream-k" ? [UNSTREAMED_NOTE] : []),
       ...(accumulate === "f16" && gemmUnit(summedInF32) ? [THREADS_NOTE] : []),
     ],
   });
   // The kernel of stream-K binds two results.
   if (head !== undefined && !isRefusal(plan) && refuseBindings(plan, limits) !== undefined) {
-    const { splits: _, ...rest } = asked;
-    const whole = planMath({ ...rest, balance: "none" });
+    const { splits: _, ...schedule } = asked.schedule ?? {};
+    const whole = planMath({ ...asked, schedule: { ...schedule, balance: "none" } });
     return isRefusal(whole) ? whole : { ...whole, notes: [...whole.notes, UNBOUND_NOTE] };
   }
   return runnable(plan, request);

@@ -32,16 +32,16 @@ function band(
 
 Deno.test("large products go over their tiles in bands as high as wide", () => {
   const large = [8192, 8192, 8192] as const;
-  assert.equal(band(large, { policy: "matrix-ahead-tall" }), 8);
-  assert.equal(band(large, { policy: "matrix-ahead-wide" }), 16);
-  assert.equal(band(large, { policy: "matrix-square" }), 16);
-  assert.equal(band(large, { policy: "matrix-ahead-wide", dtype: "i8" }), 16);
+  assert.equal(band(large, { schedule: { policy: "matrix-ahead-tall" } }), 8);
+  assert.equal(band(large, { schedule: { policy: "matrix-ahead-wide" } }), 16);
+  assert.equal(band(large, { schedule: { policy: "matrix-square" } }), 16);
+  assert.equal(band(large, { schedule: { policy: "matrix-ahead-wide" }, dtype: "i8" }), 16);
   // What is asked for goes first.
-  assert.equal(band(large, { policy: "matrix-ahead-tall", variant: { raster: 0 } }), 0);
-  assert.equal(band(large, { policy: "matrix-ahead-tall", variant: { raster: 4 } }), 4);
+  assert.equal(band(large, { schedule: { policy: "matrix-ahead-tall", raster: 0 } }), 0);
+  assert.equal(band(large, { schedule: { policy: "matrix-ahead-tall", raster: 4 } }), 4);
   // Few rows or one column of tiles keep their order.
-  assert.equal(band([4096, 8192, 512], { policy: "matrix-ahead-tall" }), 0);
-  assert.equal(band([50176, 128, 512], { policy: "matrix-ahead-tall" }), 0);
+  assert.equal(band([4096, 8192, 512], { schedule: { policy: "matrix-ahead-tall" } }), 0);
+  assert.equal(band([50176, 128, 512], { schedule: { policy: "matrix-ahead-tall" } }), 0);
   // So do threads.
   assert.equal(band(large, { dtype: "f32", math: "f32" }), 0);
 });
@@ -56,11 +56,11 @@ Deno.test("f16 sums are made by threads, and the plan says so where there are ma
   const others = [asked, { ...asked, matrixUnits, accumulate: "f32" }, {
     ...asked,
     matrixUnits,
-    variant: { matrixUnits: false },
+    schedule: { matrixUnits: false },
   }] as const;
   for (const one of others) assert.doesNotMatch(planGemm(one).notes.join("\n"), said);
   assert.throws(
-    () => planGemm({ ...asked, matrixUnits, policy: "matrix-small" }),
+    () => planGemm({ ...asked, matrixUnits, schedule: { policy: "matrix-small" } }),
     /policy matrix-small wants matrix units for the types, and there are none/,
   );
 });

@@ -28,6 +28,7 @@ import { type HalvesProduct, halvesProduct, refuseHalves } from "./halves.ts";
 import { planHalves } from "./halves_plan.ts";
 import { type ImplicitProduct, implicitProduct, storesApart } from "./product.ts";
 import { turnGradient, writeOperands } from "./written.ts";
+import { SCHEDULE_FIELDS } from "../schedule.ts";
 
 /** The product of a request whose math is said: of f32 in halves, or as it is. */
 type ProductGeometry =
@@ -161,7 +162,7 @@ function planImplicitGemm(
 /** The convolution as one product whose operands are gathered on the way. */
 export const implicitGemm: Algorithm<MathGeometry<ProductGeometry>> = {
   name: "implicit-gemm",
-  options: ["policy", "splits", "variant", "math"],
+  options: [...SCHEDULE_FIELDS, "math"],
   dtypes: CONV_DTYPES,
   refuse: (request) => request.math === "f16x3" ? refuseHalves(request) : undefined,
   candidates: () => [{ algorithm: "implicit-gemm", amplification: 1 }],

@@ -65,7 +65,7 @@ Deno.test("images stay as they lie in f32, in other layouts, and where there is 
     request("fwd", { dtype: "f32" }),
     request("fwd", nhwc),
     request("fwd", { layout: "chwn", filterLayout: "crsk" }),
-    request("fwd", { variant: { matrixUnits: false } }),
+    request("fwd", { schedule: { matrixUnits: false } }),
     request("fwd", { maxWorkspaceBytes: 1 << 20 }),
     // 13 bindings of the image as it lies, and as many as it is written, are more than there are.
     request("fwd", {
@@ -80,8 +80,8 @@ Deno.test("images stay as they lie in f32, in other layouts, and where there is 
   for (const asked of others) assert.deepEqual(rewritten(asked), [], planConv(asked).kernel);
   // Asked for, they are rewritten of f32 and few channels too.
   const variant = { channelsLast: true };
-  assert.equal(rewritten(request("fwd", { dtype: "f32", variant }, 3)).length, 1);
-  assert.deepEqual(rewritten(request("fwd", { ...nhwc, variant })), []);
+  assert.equal(rewritten(request("fwd", { dtype: "f32", schedule: { ...variant } }, 3)).length, 1);
+  assert.deepEqual(rewritten(request("fwd", { ...nhwc, schedule: { ...variant } })), []);
 });
 
 Deno.test("few channels take the taps of the last axis, odd ones are padded", () => {
@@ -141,8 +141,8 @@ Deno.test("tiles of which a device has no room for are not taken, however result
   for (const room of [16_384, 32_768, 49_152]) {
     for (const outChannels of [3, 5, 12, 20, 36, 100]) {
       for (const op of OPERATIONS) {
-        const doubled = { policy: "matrix-short", variant: { doubleBuffer: true } };
-        for (const policy of [{}, { policy: "matrix-large" }, doubled]) {
+        const doubled = { schedule: { policy: "matrix-short", doubleBuffer: true } };
+        for (const policy of [{}, { schedule: { policy: "matrix-large" } }, doubled]) {
           const plan = tryPlanConv({
             ...more,
             problem: { ...problem, op, outChannels },

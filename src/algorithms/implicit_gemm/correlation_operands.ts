@@ -39,7 +39,7 @@ const MOST_RING_TAPS = 5;
  * steps between rows, and without where rows may be joined. None where they may not.
  */
 function ringOperands(request: PlanRequest, placed: Operands): Operands[] {
-  const { problem, layout, variant } = request;
+  const { problem, layout, schedule: variant } = request;
   const { inputs, outputs } = groupOf(request);
   const unit = productUnit(request, addsUp(placed.result, placed.rows));
   const whole = fullVariant(variant);

@@ -223,7 +223,7 @@ export function planHalves(
       trait: operands.trait(policy),
       module,
       policy,
-      variant: asked.variant,
+      variant: asked.schedule,
       rows,
       columns,
       depth,

@@ -90,7 +90,7 @@ Deno.test("halves of implicit GEMM say how they are summed, and what they take",
 
 Deno.test("steps whose matrices are mostly padding have as many fewer products, and gradients' places as many fewer as they meet", () => {
   const of = (descriptor: string, op: ConvProblem["op"]) =>
-    planConv(asked(descriptor, op, { math: "f16x3", splits: 1 })).arithmetic;
+    planConv(asked(descriptor, op, { math: "f16x3", schedule: { splits: 1 } })).arithmetic;
   assert.equal(of("mb8ic64ih32oc64kh3ph1", "fwd").unit, 16);
   // 3 of 16 channels are no padding.
   const few = of("mb8ic3ih64oc64kh7sh2ph3", "fwd");
@@ -122,7 +122,7 @@ Deno.test("what implicit GEMM has no halves of is refused with a sentence that s
     [refused("mb0ic8ih9oc8kh3", "fwd", {}), /: there is nothing to sum/],
     [refused("mb2ic8ih0iw4oc8kh3ph2", "fwd", {}), /: there is nothing to sum/],
     [
-      refused(small, "fwd", { variant: { matrixUnits: false } }),
+      refused(small, "fwd", { schedule: { matrixUnits: false } }),
       /^math f16x3 multiplies on matrix units, which the variant leaves out/,
     ],
     [
@@ -134,10 +134,10 @@ Deno.test("what implicit GEMM has no halves of is refused with a sentence that s
     [refused(small, "fwd", { dtype: "f16" }), /^math f16x3 is of f32 operands/],
     [refused(small, "fwd", { exact: true }), /^math f16x3 makes three products of one/],
     [
-      refused(small, "fwd", { policy: "64x64x64_32x32m" }),
+      refused(small, "fwd", { schedule: { policy: "64x64x64_32x32m" } }),
       /^policy 64x64x64_32x32m has steps of 64, halves lie in runs of 32$/,
     ],
-    [refused(small, "fwd", { policy: "tall" }), /^policy tall has no matrix units/],
+    [refused(small, "fwd", { schedule: { policy: "tall" } }), /^policy tall has no matrix units/],
   ] as const;
   for (const [text, expected] of cases) assert.match(text, expected);
 });

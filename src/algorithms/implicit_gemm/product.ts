@@ -127,7 +127,7 @@ function preparationsOf(
   asked: PlanRequest,
   tapRows: boolean,
 ): readonly [OperandPreparation, ...OperandPreparation[]] {
-  const { packedFilter, channelsLast: rewritten } = fullVariant(asked.variant);
+  const { packedFilter, channelsLast: rewritten } = fullVariant(asked.schedule);
   const lying = asked.dtype === "i8" ? wordWays(asked) : [undefined];
   const last = channelsLastWays(asked);
   const all = (rewritten && last.length > 0 ? last : [...lying, ...last]).flatMap((written) =>
@@ -150,10 +150,10 @@ function preferred(
 
 /** The product of a request that is predicted to be fastest. */
 export function implicitProduct(asked: PlanRequest): Planned<ImplicitProduct> {
-  const { tapRows } = fullVariant(asked.variant);
+  const { tapRows } = fullVariant(asked.schedule);
   const product = leastProduct(asked, tapRows);
   // Rows of taps that fit no tile or workspace are not used, unless a tile is asked for.
-  return tapRows && asked.policy === undefined && !hasRoom(asked, product)
+  return tapRows && asked.schedule?.policy === undefined && !hasRoom(asked, product)
     ? leastProduct(asked, false)
     : product;
 }
@@ -191,7 +191,7 @@ function leastProduct(asked: PlanRequest, tapRows: boolean): Planned<ImplicitPro
 /** A product's sides, and its depth in steps. */
 export function operandsProduct(
   { rows, columns, batches, depth, uneven, share }: Operands,
-  { variant }: PlanRequest,
+  { schedule: variant }: PlanRequest,
 ): Pick<Product, "rows" | "columns" | "batches" | "steps" | "wholeSteps" | "share"> {
   return {
     ...{ rows, columns, batches },

@@ -96,14 +96,14 @@ Deno.test("few channels of int8 take as much workspace as there is", () => {
   const refused = tryPlanConv({ ...asked, maxWorkspaceBytes: 2 ** 20 });
   assert.ok(isRefusal(refused), "a copy has no room");
   // Rows of taps that are padded, and asked for, are none without room.
-  const rows = { variant: { tapRows: true } } as const;
+  const rows = { schedule: { tapRows: true } } as const;
   const few = request("mb2ic12ih32oc16kh3", rows);
   assert.match(planConv(few).kernel, /_row3_/);
   for (
     const one of [few, {
       ...few,
       dtype: "f16",
-      variant: { ...rows.variant, halfTile: true },
+      schedule: { ...few.schedule, halfTile: true },
     }] as const
   ) {
     const lying = planConv({ ...one, maxWorkspaceBytes: 0 });

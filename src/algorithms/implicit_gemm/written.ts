@@ -64,7 +64,7 @@ export interface Written {
  * channels. Without units where it is asked for alone, of nchw, and nothing is padded.
  */
 export function channelsLastWays(request: PlanRequest): readonly Written[] {
-  const { layout, dtype, variant } = request;
+  const { layout, dtype, schedule: variant } = request;
   if (layout === "chwn" || dtype === "i8") return [];
   const ways = productUnit(request) === undefined
     ? []

@@ -37,6 +37,7 @@ import {
   type TransformedCut,
   transformedTime,
 } from "./transformed.ts";
+import { SCHEDULE_FIELDS } from "../schedule.ts";
 
 /** Which elements of the input a load takes, and which way neighbouring threads go. */
 function gatherAccess(request: PlanRequest, { interleave, channels }: WindowGeometry) {
@@ -173,7 +174,7 @@ function im2winFusedTime({ request, geometry, filter, cut }: FusedGeometry): num
   return gatheredTime(request, time, filter(policy), stored);
 }
 
-const ALIKE = { options: ["policy", "splits", "variant"], dtypes: FLOAT_DTYPES } as const;
+const ALIKE = { options: SCHEDULE_FIELDS, dtypes: FLOAT_DTYPES } as const;
 
 /** Share of a rate at which the input is written. */
 function writingRate(request: PlanRequest, written: "matrices" | "windows"): number {

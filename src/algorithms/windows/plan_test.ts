@@ -78,7 +78,10 @@ for (const algorithm of ["im2win", "im2col"] as const) {
     for (const problem of LAYERS) {
       for (const splits of [1, undefined]) {
         const plan = planConv(
-          request(problem, { algorithm, ...(splits === undefined ? {} : { splits }) }),
+          request(problem, {
+            algorithm,
+            schedule: { ...(splits === undefined ? {} : { splits }) },
+          }),
         );
         const { tensors, windows, matrix } = formulas(problem);
         const named = (name: RegExp) =>

@@ -166,7 +166,7 @@ function productOf(
     rows,
     columns: images * spots,
     batches: request.problem.groups,
-    ...stepsOf(() => taps * channels, request.variant),
+    ...stepsOf(() => taps * channels, request.schedule),
     elements: resultElements(request.problem),
     streams: streamsOf(request),
     a,
@@ -212,9 +212,10 @@ function chunkedCut(
   if (isRefusal(best)) return best;
   const whole = bytes(batch) <= maxBufferBytes &&
     fixedBytes(best) + bytes(batch) <= (maxWorkspaceBytes ?? Infinity);
-  const cut = whole || best.splits === 1
-    ? best
-    : cutProduct({ ...request, splits: 1, balance: "none" }, product);
+  const cut = whole || best.splits === 1 ? best : cutProduct(
+    { ...request, schedule: { ...request.schedule, splits: 1, balance: "none" } },
+    product,
+  );
   if (isRefusal(cut)) return cut;
   const chunks = batchChunks(transform.algorithm, {
     batch,
@@ -232,7 +233,7 @@ export function planTransformed(
   { request, transform, geometry, cut, chunks }: TransformedCut,
   mode: SizeMode,
 ): Planned<Plan> {
-  const { problem: { groups }, variant } = request;
+  const { problem: { groups }, schedule: variant } = request;
   const { policy } = cut;
   const { rows, taps, channels, spots, output } = geometry;
   const depth = taps * channels;
@@ -322,7 +323,10 @@ export function transformedTime(
   const { problem } = request;
   const { rates, times } = deviceOf(request);
   const chunk = productOf(request, transform, geometry, chunks[0]!.images);
-  const alike = { ...request, policy: cut.policy.name, splits: 1, balance: "none" } as const;
+  const alike = {
+    ...request,
+    schedule: { ...request.schedule, policy: cut.policy.name, splits: 1, balance: "none" },
+  } as const;
   // What fits the whole batch fits a chunk.
   const cost = chunks.length === 1
     ? cut.cost

@@ -88,10 +88,10 @@ function planFused(
     notes: made.flatMap(({ notes }) => notes),
   });
   // Full blocks beside split ones need bindings for both results.
-  const unbound = splits > 1 && request.splits === undefined && !isRefusal(plan) &&
+  const unbound = splits > 1 && request.schedule?.splits === undefined && !isRefusal(plan) &&
     refuseBindings(plan, request.limits) !== undefined;
   if (!unbound) return plan;
-  const whole = fusedGeometry({ ...request, splits: 1 }, axes);
+  const whole = fusedGeometry({ ...request, schedule: { ...request.schedule, splits: 1 } }, axes);
   return isRefusal(whole) ? whole : planFused(whole, mode);
 }
 
@@ -182,7 +182,7 @@ function runPasses(
       policy,
       stored,
     );
-  const { rotatedLoop } = fullVariant(request.variant);
+  const { rotatedLoop } = fullVariant(request.schedule);
   const loop = {
     ...operands,
     rotatedLoop,
@@ -303,7 +303,7 @@ function storeVector(geometry: SliceGeometry, groups: number, channels: "rows" |
 function winogradFused(axes: 1 | 2): Algorithm<FusedGeometry> {
   return {
     name: `winograd${axes}d`,
-    options: ["policy", "splits", "tile", "slice-loop"],
+    options: ["policy", "splits", "flush", "rotatedLoop", "tile"],
     dtypes: FLOAT_DTYPES,
     refuse: (request) => unsupportedReason(request, axes),
     candidates: (request) => fusedCandidates(request, axes),

@@ -98,7 +98,7 @@ export function unsupportedReason(request: PlanRequest, tiled: number): string |
     if (stride[d] !== 1 && (isTiled || op === "bwd-data")) return `stride ${stride[d]} is not 1`;
     if (dilation[d] !== 1 && isTiled) return `dilation ${dilation[d]} is not 1`;
   }
-  if (request.flush && !storesParts(request)) {
+  if (request.schedule?.flush && !storesParts(request)) {
     return "it stores parts of sums (--flush) in results of f32";
   }
   return undefined;
@@ -247,7 +247,7 @@ export function slicedProduct(
 
 /** Flushes of a sum of `length` products, the last one included. */
 function chainCount(request: PlanRequest, slices: number, length: number): number {
-  const { flush } = request;
+  const { schedule: { flush } = {} } = request;
   if (!storesParts(request)) return 1;
   if (flush !== undefined) return flush === 0 ? 1 : Math.max(1, Math.ceil(length / flush));
   const most = slices < LARGE_SLICES ? LONGEST_SUM : LONGEST_SUM / 2;
@@ -278,7 +278,7 @@ export function chainSteps(
 ) {
   const steps = depthSteps({ taps, channels }, depth);
   const longest = Math.ceil(steps / splits);
-  const { flush } = request;
+  const { schedule: { flush } = {} } = request;
   const chain = flush === undefined
     ? Math.ceil(longest / chainCount(request, slices, Math.ceil(taps * channels / splits)))
     : Math.ceil(flush / depth);

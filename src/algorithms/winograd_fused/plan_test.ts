@@ -39,7 +39,11 @@ Deno.test("the workspace is the transformed filter alone on all ResNet layers, o
         for (const n of [2, 6]) {
           const rest = width % n;
           const exact = n + 2 + (rest > 0 ? rest + 2 : 0);
-          const one = { algorithm: "winograd1d", tile: `F(${n},3)`, splits: 1 } as const;
+          const one = {
+            algorithm: "winograd1d",
+            tile: `F(${n},3)`,
+            schedule: { splits: 1 },
+          } as const;
           const alphas = floats(one) / (3 * filters);
           assert.ok(alphas === exact || alphas === n + 2, `${alphas} of ${exact}`);
         }
@@ -61,7 +65,7 @@ Deno.test("Ω_α(n,r) keeps α·R·K·C floats for every filter size", () => {
       filterSize: [taps, taps],
     });
     const plan = planConv(
-      request(whole, { algorithm: "winograd1d", tile: `F(${n},${taps})`, splits: 1 }),
+      request(whole, { algorithm: "winograd1d", tile: `F(${n},${taps})`, schedule: { splits: 1 } }),
     );
     assert.equal(plan.workspaceBytes, 4 * alpha * taps * 64 * 64, `${taps} taps`);
     assert.equal(plan.passes.length, 2);
@@ -105,12 +109,14 @@ Deno.test("slicePolicyFits() holds a policy against threads and workgroup memory
 
 Deno.test("plans take the policy and the tile they are told, or refuse them", () => {
   const conv2 = resnet[0]!;
-  const plan = planConv(request(conv2, { policy: "32x32x4_8x8", tile: "F(4x4,3x3)" }));
+  const plan = planConv(
+    request(conv2, { schedule: { policy: "32x32x4_8x8" }, tile: "F(4x4,3x3)" }),
+  );
   assert.match(plan.kernel, /^winograd2d_fwd_f32_a36n4x4r3x3_32x32x4_8x8_nchw_/);
   const fails = (more: Partial<PlanRequest>, expected: RegExp | typeof UnsupportedError) =>
     assert.throws(() => planConv(request(conv2, more)), expected);
-  fails({ policy: "huge" }, /policy huge is none of fused Winograd's/);
-  fails({ policy: "64x64x8_8x8", tile: "F(4x4,3x3)" }, UnsupportedError);
+  fails({ schedule: { policy: "huge" } }, /policy huge is none of fused Winograd's/);
+  fails({ schedule: { policy: "64x64x8_8x8" }, tile: "F(4x4,3x3)" }, UnsupportedError);
   fails({ tile: "F(6,3)" }, /tile F\(6,3\) has 1 axis, winograd2d tiles 2/);
   fails({ tile: "F(2x2,3x3)", algorithm: "winograd1d" }, /has 2 axes, winograd1d tiles 1/);
   fails(
@@ -122,23 +128,24 @@ Deno.test("plans take the policy and the tile they are told, or refuse them", ()
 Deno.test("a tile without room for a vector of each thread's sums is refused", () => {
   const deep = { algorithm: "winograd1d", tile: "F(2,3)" } as const;
   assert.throws(
-    () => planConv(request(resnet[0]!, { ...deep, policy: "64x64x1_4x4" })),
+    () => planConv(request(resnet[0]!, { ...deep, schedule: { policy: "64x64x1_4x4" } })),
     /the tile of policy 64x64x1_4x4 has no room for a vector of each thread's sums/,
   );
   assert.match(
-    planConv(request(resnet[0]!, { ...deep, policy: "64x64x2_8x8" })).kernel,
+    planConv(request(resnet[0]!, { ...deep, schedule: { policy: "64x64x2_8x8" } })).kernel,
     /_64x64x2_8x8_/,
   );
 });
 
 Deno.test("long sums are stored in parts of equal length, unless the user says otherwise", () => {
   const plan = (base: ConvProblem, more: Partial<PlanRequest> = {}) =>
-    planConv(request(base, {
-      algorithm: "winograd1d",
-      policy: "64x32x8_8x8",
-      splits: 1,
-      ...more,
-    }));
+    planConv(
+      request(base, {
+        algorithm: "winograd1d",
+        ...more,
+        schedule: { policy: "64x32x8_8x8", splits: 1, ...more.schedule },
+      }),
+    );
   const parts = (base: ConvProblem, more: Partial<PlanRequest> = {}) => {
     const { kernel, notes, arithmetic } = plan(base, more);
     const stored = / are stored every (\d+) products/.exec(notes[1]!)?.[1];
@@ -151,14 +158,18 @@ Deno.test("long sums are stored in parts of equal length, unless the user says o
   assert.equal(parts(conv4), 0);
   assert.equal(parts(conv5), 512);
   assert.equal(parts(conv5, { algorithm: "winograd2d" }), 0);
-  const large = { algorithm: "winograd2d", tile: "F(6x6,3x3)", policy: "16x16x2_4x4" } as const;
+  const large = {
+    algorithm: "winograd2d",
+    tile: "F(6x6,3x3)",
+    schedule: { policy: "16x16x2_4x4" },
+  } as const;
   assert.equal(parts(conv5, large), 256);
   assert.equal(parts(conv4, large), 0);
-  assert.equal(parts(conv5, { flush: 0 }), 0);
-  assert.equal(parts(conv2, { flush: 96 }), 96);
+  assert.equal(parts(conv5, { schedule: { flush: 0 } }), 0);
+  assert.equal(parts(conv2, { schedule: { flush: 96 } }), 96);
   // Whole steps.
-  assert.equal(parts(conv2, { flush: 3 }), 8);
-  assert.equal(parts(conv2, { flush: 192 }), 0);
+  assert.equal(parts(conv2, { schedule: { flush: 3 } }), 8);
+  assert.equal(parts(conv2, { schedule: { flush: 192 } }), 0);
   // 256 channels are 768 products; one more a tap makes 99 steps, of two chains.
   const channels = (inChannels: number) => ({ ...conv2, inChannels });
   assert.equal(parts(channels(256)), 0);
@@ -166,25 +177,34 @@ Deno.test("long sums are stored in parts of equal length, unless the user says o
   assert.equal(parts(channels(769)), 8 * 59);
   // A chain of all steps is none.
   assert.equal(
-    parts({ ...channels(20), filterSize: [1, 1], outputSize: [58, 58] }, { flush: 18 }),
+    parts({ ...channels(20), filterSize: [1, 1], outputSize: [58, 58] }, {
+      schedule: { flush: 18 },
+    }),
     0,
   );
   // They take no registers, and so the same tile.
-  const chosen = request(conv5, { algorithm: "winograd1d", tile: "F(6,3)", splits: 1 });
+  const chosen = request(conv5, {
+    algorithm: "winograd1d",
+    tile: "F(6,3)",
+    schedule: { splits: 1 },
+  });
   const tileOf = (kernel: string) => /_(\d+x\d+x\d+_\d+x\d+)_/.exec(kernel)?.[1];
-  assert.equal(tileOf(planConv(chosen).kernel), tileOf(planConv({ ...chosen, flush: 0 }).kernel));
+  assert.equal(
+    tileOf(planConv(chosen).kernel),
+    tileOf(planConv({ ...chosen, schedule: { ...chosen.schedule, flush: 0 } }).kernel),
+  );
 });
 
 Deno.test("sums that cannot be stored in parts are whole, and parts of them are refused", () => {
   const conv5 = resnet[3]!;
-  const of = { algorithm: "winograd1d", policy: "64x32x8_8x8", splits: 1 } as const;
+  const of = { algorithm: "winograd1d", schedule: { policy: "64x32x8_8x8", splits: 1 } } as const;
   // A part would be rounded to f16.
   const more = { ...of, dtype: "f16" } as const;
   const { kernel, arithmetic } = planConv(request(conv5, more));
   assert.doesNotMatch(kernel, /_partial_/);
   assert.equal(arithmetic.chain, undefined);
   assert.throws(
-    () => planConv(request(conv5, { ...more, flush: 64 })),
+    () => planConv(request(conv5, { ...more, schedule: { ...more.schedule, flush: 64 } })),
     /it stores parts of sums \(--flush\) in results of f32/,
   );
 });
@@ -192,7 +212,7 @@ Deno.test("sums that cannot be stored in parts are whole, and parts of them are 
 Deno.test("plans count the products they multiply, and describe themselves", () => {
   const problem = problemOf(64, 12, 3);
   const policy = "64x32x8_8x8";
-  const one = { algorithm: "winograd1d", tile: "F(6,3)", policy, splits: 1 } as const;
+  const one = { algorithm: "winograd1d", tile: "F(6,3)", schedule: { policy, splits: 1 } } as const;
   const plan = planConv(request(problem, one));
   // 2·12·2 tiles in 2 workgroups of 32 tiles, 64 channels, 3·64 deep.
   assert.equal(plan.multiplications, 2 * 8 * 32 * 64 * 3 * 64);
@@ -213,15 +233,18 @@ Deno.test("one axis is cut in the way that is predicted to be fastest", () => {
   const notes = (more: Partial<PlanRequest>) =>
     planConv(request(conv4, { algorithm: "winograd1d", layout: "nhwc", ...more })).notes.join("\n");
   assert.match(notes({}), /F\(4,3\): 3 tiles of a row of 14.*\n.*\n?.*F\(2,3\): 1 tile of a row/);
-  assert.match(notes({ tile: "F(4,3)", splits: 1 }), /F\(4,3\): 4 tiles of a row of 14, 6/);
+  assert.match(
+    notes({ tile: "F(4,3)", schedule: { splits: 1 } }),
+    /F\(4,3\): 4 tiles of a row of 14, 6/,
+  );
   assert.match(notes({ tile: "F(6,3)" }), /F\(6,3\)/);
   // What takes less workspace, where the other does not fit: 16 places a row of the filter, not 24.
-  const three = { tile: "F(6,3)", maxWorkspaceBytes: 7 * 2 ** 20, splits: 1 };
+  const three = { tile: "F(6,3)", maxWorkspaceBytes: 7 * 2 ** 20, schedule: { splits: 1 } };
   assert.match(notes(three), /F\(6,3\): 3 tiles of a row of 14/);
   const kernel = (more: Partial<PlanRequest>) =>
     planConv(request(conv4, { algorithm: "winograd1d", layout: "nhwc", ...more })).kernel;
   assert.match(kernel(three), /_o4_beyond$/);
-  assert.doesNotMatch(kernel({ tile: "F(6,3)", splits: 1 }), /_beyond/);
+  assert.doesNotMatch(kernel({ tile: "F(6,3)", schedule: { splits: 1 } }), /_beyond/);
   // Chunks of a batch give its bits.
   const cut = (batch: number, tile?: string) =>
     planConv(request({ ...conv4, batch }, { algorithm: "winograd1d", ...(tile && { tile }) }))
@@ -233,7 +256,13 @@ Deno.test("one axis is cut in the way that is predicted to be fastest", () => {
 
 Deno.test("where images lie innermost threads load four at once, of small tiles", () => {
   const kernel = (batch: number, more: Partial<PlanRequest>) =>
-    planConv(request({ ...resnet[1]!, batch }, { algorithm: "winograd1d", splits: 1, ...more }));
+    planConv(
+      request({ ...resnet[1]!, batch }, {
+        algorithm: "winograd1d",
+        ...more,
+        schedule: { splits: 1, ...more.schedule },
+      }),
+    );
   const bindings = (batch: number, tile: string, layout: PlanRequest["layout"] = "chwn") =>
     kernel(batch, { tile, layout }).passes.at(-1)!.kernel.bindings;
   for (
@@ -291,12 +320,12 @@ Deno.test("policies of threads with all slices are refused where they cannot be"
       () => planConv(request(problemOf(8, 16, 3), { ...one, ...more })),
       message,
     );
-  refused({ policy: "8x8x4_4x4a" }, /policy 8x8x4_4x4a has 4 threads for 8 slices/);
+  refused({ schedule: { policy: "8x8x4_4x4a" } }, /policy 8x8x4_4x4a has 4 threads for 8 slices/);
 });
 
 Deno.test("a policy of two tiles in turn is answered by one that is here", () => {
   assert.throws(
-    () => planConv(request(problemOf(8, 16, 3), { policy: "32x32x4_4x4d" })),
+    () => planConv(request(problemOf(8, 16, 3), { schedule: { policy: "32x32x4_4x4d" } })),
     /policy 32x32x4_4x4d is gone, workgroups have one tile: use 32x32x4_4x4$/,
   );
 });

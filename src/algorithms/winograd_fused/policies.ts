@@ -73,7 +73,7 @@ export function splitBlocks(
   const blocks = productBlocks(request, product, policy);
   const device = deviceOf(request);
   const wave = device.multiprocessors * residents(device, policy, product.slices).blocks;
-  const auto = request.splits === undefined;
+  const auto = request.schedule?.splits === undefined;
   const first = auto && isWholeDepth(request, product) ? Math.floor(blocks / wave) * wave : 0;
   const count = blocks - first;
   return count === 0 ? undefined : {
@@ -237,9 +237,9 @@ export function choosePolicy(request: PlanRequest, product: SlicedProduct): Plan
   const { limits } = request;
   const { slices } = product;
   const across = imageAcross(request);
-  if (request.policy !== undefined) {
-    const policy = parseSlicePolicy(request.policy);
-    if (policy === undefined) return unknownPolicy(request.policy);
+  if (request.schedule?.policy !== undefined) {
+    const policy = parseSlicePolicy(request.schedule?.policy);
+    if (policy === undefined) return unknownPolicy(request.schedule?.policy);
     if (slicePolicyFits(policy, slices, across, limits, "f32")) return policy;
     const unfit = unfitPolicy(policy, slices, "f32");
     if (unfit !== undefined) return refusal("problem", unfit);

@@ -133,8 +133,8 @@ function chooseSplits(request: PlanRequest, runs: TileRuns): SplitRuns {
     return taps * channels;
   }));
   // With splits a wider tile may be best, whose filter is padded to more places.
-  if (request.splits !== undefined || isRefusal(whole.cost)) {
-    let splits = Math.min(depth, request.splits ?? MOST_SPLITS);
+  if (request.schedule?.splits !== undefined || isRefusal(whole.cost)) {
+    let splits = Math.min(depth, request.schedule?.splits ?? MOST_SPLITS);
     while (splits > 1) {
       const cost = runsCost(request, runs, splits);
       const room = isRefusal(cost) ? Infinity : partsRoom(request, cost);

@@ -14,14 +14,21 @@ Deno.test("along one axis workgroups that leave multiprocessors idle share depth
     planConv(request(conv5, { ...one, tile: "F(4,3)", ...more }));
   // 56 blocks of 64 tiles of 4 results and 64 channels.
   const results = 4 * 56 * 64 * 64 * 4;
-  const [auto, whole, three] = [plan({}), plan({ splits: 1 }), plan({ splits: 3 })];
+  const [auto, whole, three] = [
+    plan({}),
+    plan({ schedule: { splits: 1 } }),
+    plan({ schedule: { splits: 3 } }),
+  ];
   // 56 workgroups of 64 x 64 on 132 multiprocessors.
   assert.match(auto.kernel, /_64x64x8_8x8_nhwc_.*_split$/);
   assert.match(auto.notes[1]!, /: 392 workgroups of 384 threads, 7 of which share the depth/);
   assert.match(auto.passes[2]!.kernel.name, /_parts_64x64_/);
   assert.equal(auto.workspaceBytes, 4 * 6 * 3 * 512 * 512 + 7 * results);
   assert.equal(three.workspaceBytes - whole.workspaceBytes, 3 * results);
-  assert.equal(auto.multiplications, plan({ splits: 1, policy: "64x64x8_8x8" }).multiplications);
+  assert.equal(
+    auto.multiplications,
+    plan({ schedule: { splits: 1, policy: "64x64x8_8x8" } }).multiplications,
+  );
   // Sums are no longer than a whole depth's parts.
   assert.deepEqual(
     [auto, three, whole].map(({ arithmetic: { chain, segment } }) => [chain, segment]),
@@ -29,13 +36,15 @@ Deno.test("along one axis workgroups that leave multiprocessors idle share depth
   );
   // Steps that three do not divide, in parts.
   assert.deepEqual(
-    [plan({ splits: 5, flush: 64 })].map(({ arithmetic: { chain, segment } }) => [chain, segment]),
+    [plan({ schedule: { splits: 5, flush: 64 } })].map((
+      { arithmetic: { chain, segment } },
+    ) => [chain, segment]),
     [[64, 8 * Math.ceil(192 / 5)]],
   );
   // Where there is room.
   const room = whole.workspaceBytes + 2 * results;
   assert.equal(plan({ maxWorkspaceBytes: room - 1 }).passes.length, 2);
-  assert.equal(plan({ splits: 3, maxWorkspaceBytes: room }).workspaceBytes, room);
+  assert.equal(plan({ schedule: { splits: 3 }, maxWorkspaceBytes: room }).workspaceBytes, room);
   // What fills the device is whole, as are whole waves before blocks that share depths, and two axes.
   const conv2 = { ...one, tile: "F(4,3)" } as const;
   assert.equal(planConv(request(resnet[4]!, conv2)).passes.length, 2);
@@ -45,7 +54,10 @@ Deno.test("along one axis workgroups that leave multiprocessors idle share depth
   assert.match(tail.notes[1]!, /: 624 workgroups of 256 threads, 3 .* each of the last 32 blocks/);
   assert.deepEqual([tail.arithmetic.chain, tail.arithmetic.segment], [undefined, undefined]);
   assert.equal(planConv(request(conv5, { layout: "nhwc", tile: "F(2x2,3x3)" })).passes.length, 2);
-  assert.match(planConv(request(conv5, { splits: 2, tile: "F(2x2,3x3)" })).kernel, /_split$/);
+  assert.match(
+    planConv(request(conv5, { schedule: { splits: 2 }, tile: "F(2x2,3x3)" })).kernel,
+    /_split$/,
+  );
 });
 
 Deno.test("splits are none where the workspace has no room for the wider tile that they would take", () => {
@@ -59,10 +71,12 @@ Deno.test("splits are none where the workspace has no room for the wider tile th
       ...{ ...counts, inputSize: [size, size], filterSize: [3, 3], paddingBegin: [1, 1] },
     });
     for (const splits of [undefined, 2, 8]) {
-      const plan = planConv(request(problem, {
-        ...{ algorithm: "winograd1d", layout: "nhwc", limits: H200_LIMITS, maxWorkspaceBytes },
-        ...(splits && { splits }),
-      }));
+      const plan = planConv(
+        request(problem, {
+          ...{ algorithm: "winograd1d", layout: "nhwc", limits: H200_LIMITS, maxWorkspaceBytes },
+          schedule: { ...(splits && { splits }) },
+        }),
+      );
       assert.ok(plan.workspaceBytes <= maxWorkspaceBytes, `${plan.workspaceBytes}`);
     }
   }
@@ -73,7 +87,7 @@ Deno.test("splits of whole chains are added up where results are", () => {
     ...{ batch: 16, inChannels: 192, outChannels: 96, inputSize: [14, 14], filterSize: [3, 3] },
   });
   const { arithmetic } = planConv(
-    request(problem, { algorithm: "winograd1d", layout: "nhwc", splits: 2 }),
+    request(problem, { algorithm: "winograd1d", layout: "nhwc", schedule: { splits: 2 } }),
   );
   assert.equal(arithmetic.fold, "results");
 });
@@ -96,7 +110,7 @@ Deno.test("splitBlocks() leaves whole waves whole, where sums of a whole depth a
   assert.equal(split({}, 1), undefined);
   // 264 are two waves.
   assert.equal(split({}, 2, 128, 43), undefined);
-  assert.deepEqual(split({ splits: 2 }, 2), { first: 0, count: 588, splits: 2 });
+  assert.deepEqual(split({ schedule: { splits: 2 } }, 2), { first: 0, count: 588, splits: 2 });
   // Sums of 1536 are parts.
   assert.deepEqual(split({}, 3, 512), { first: 0, count: 588, splits: 3 });
 });

@@ -389,7 +389,7 @@ function planWinograd({ geometry, chunk }: ChunkedGeometry, mode: SizeMode): Pla
 /** Winograd in separate passes. */
 export const winogradNonfused: Algorithm<NonfusedGeometry> = {
   name: "winograd2d-nonfused",
-  options: ["policy", "splits", "tile", "math"],
+  options: ["policy", "splits", "balance", "flush", "tile", "math"],
   dtypes: FLOAT_DTYPES,
   refuse: nonfusedReason,
   candidates: nonfusedCandidates,

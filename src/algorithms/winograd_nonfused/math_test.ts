@@ -40,8 +40,8 @@ Deno.test("auto takes halves where they are predicted to take less, and never wh
   // 64 channels are four steps of a tile, whose products then take as long to store.
   assert.equal(mathOf("mb64ic64ih56oc64kh3ph1"), "f32");
   assert.equal(mathOf(CONV4, { math: "f32" }), "f32");
-  assert.equal(mathOf(CONV4, { policy: "tall" }), "f32");
-  assert.equal(mathOf(CONV4, { policy: "matrix-tall" }), "f16x3");
+  assert.equal(mathOf(CONV4, { schedule: { policy: "tall" } }), "f32");
+  assert.equal(mathOf(CONV4, { schedule: { policy: "matrix-tall" } }), "f16x3");
   const { matrixUnits: _, ...without } = asked(CONV4);
   assert.equal(planConv(without).arithmetic.math, undefined);
   const device = { ...H200, shares: { ...H200.shares, f16x3: 0 } };
@@ -96,7 +96,7 @@ Deno.test("convolutions that cannot be in halves are refused with a sentence tha
       /^im2col does not support this problem: it multiplies f32 as it is/,
     ],
     [
-      asked(CONV4, "fwd", { policy: "tall", math: "f16x3" }),
+      asked(CONV4, "fwd", { schedule: { policy: "tall" }, math: "f16x3" }),
       /^policy tall has no matrix units, which math f16x3 multiplies on$/,
     ],
     [

@@ -91,7 +91,7 @@ Deno.test("nonfusedReason() says what there is no algorithm for", () => {
 
 Deno.test("the workspace is both transformed operands and the products, 36 floats of each for F(4x4,3x3)", () => {
   for (const layout of LAYOUTS) {
-    const plan = planConv(request(conv2, { layout, policy: "small", splits: 1 }));
+    const plan = planConv(request(conv2, { layout, schedule: { policy: "small", splits: 1 } }));
     const tiles = 64 * 14 * 14;
     assert.equal(plan.workspaceBytes, 4 * 36 * (64 * 64 + 64 * tiles + 64 * tiles));
     assert.equal(plan.passes.length, 4);
@@ -105,7 +105,7 @@ Deno.test("the workspace is both transformed operands and the products, 36 float
 
 Deno.test("backward-filter sums its products over all tiles", () => {
   const gradient: ConvProblem = { ...conv2, op: "bwd-filter" };
-  const plan = planConv(request(gradient, { policy: "small", splits: 4 }));
+  const plan = planConv(request(gradient, { schedule: { policy: "small", splits: 4 } }));
   const tiles = 64 * 14 * 14;
   const products = 36 * 64 * 64;
   assert.equal(plan.workspaceBytes, 4 * (2 * 36 * 64 * tiles + products + 4 * products));

@@ -185,7 +185,7 @@ export function refusePolicies(
   request: PlanRequest,
   kernels: readonly Omega[],
 ): Refusal | undefined {
-  const { policy } = request;
+  const { schedule: { policy } = {} } = request;
   if (policy !== undefined && parseSlicePolicy(policy) === undefined) return unknownPolicy(policy);
   const without = kernels.find((omega) => findPolicy(request, omega) === undefined);
   return without === undefined
@@ -205,8 +205,8 @@ function findPolicy(request: PlanRequest, omega: Omega): SlicePolicy | undefined
   const { tile } = elementsOf(request);
   const fits = (policy: SlicePolicy) =>
     slicePolicyFits(policy, slicesAtOnce(omega), operandsAcross(request), request.limits, tile);
-  if (request.policy !== undefined) {
-    const forced = parseSlicePolicy(request.policy);
+  if (request.schedule?.policy !== undefined) {
+    const forced = parseSlicePolicy(request.schedule?.policy);
     if (forced !== undefined && fits(forced)) return forced;
   }
   const policies = tile === "f16" ? HALF_POLICIES : POLICIES;
@@ -224,11 +224,11 @@ const WIDE = 8;
  * and a buffer of registers too.
  */
 export function unitPolicyOf(request: PlanRequest, omega: Omega): UnitSlicePolicy | undefined {
-  const { problem, layout, limits, matrixUnits, policy, variant } = request;
+  const { problem, layout, limits, matrixUnits, schedule = {} } = request;
   const { tile, accumulate, result } = elementsOf(request);
   const { groups, inChannels, outChannels } = problem;
   if (
-    matrixUnits === undefined || policy !== undefined || variant?.matrixUnits === false ||
+    matrixUnits === undefined || schedule.policy !== undefined || schedule.matrixUnits === false ||
     tile !== "f16" || accumulate !== "f32" || result !== "f16" || layout !== "nhwc" ||
     omega === DIRECT || omega.rows !== undefined ||
     [inChannels, outChannels].some((channels) => channels / groups % WIDE !== 0)

@@ -73,7 +73,7 @@ for (const [what, options] of DEVICES) {
 
 Deno.test("configure() has the fastest pair for a count that is forced, and not the one of the highest rate", () => {
   const problem = parseDescriptor("mb32ic64ih56oc64kh3ph1", "bwd-filter");
-  const wanted = request(problem, { layout: "nhwc", splits: 70 });
+  const wanted = request(problem, { layout: "nhwc", schedule: { splits: 70 } });
   const chosen = expectPlanned(configured(wanted));
   assert.notEqual(omegaName(chosen.pair.first), "a4n3r2xa8n3r6");
   const highest = expectPlanned(configured({ ...wanted, pair: "a4n3r2xa8n3r6" }));

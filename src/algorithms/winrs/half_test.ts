@@ -27,13 +27,13 @@ function request(width: number, more: Partial<PlanRequest> = {}): PlanRequest {
     filterLayout: "krsc",
     epilogue: NO_EPILOGUE,
     algorithm: "winrs",
-    variant: { halfTile: true },
     limits: {
       ...DEFAULT_LIMITS,
       maxComputeInvocationsPerWorkgroup: 1024,
       maxComputeWorkgroupStorageSize: 49_152,
     },
     ...more,
+    schedule: { halfTile: true, ...more.schedule },
   };
 }
 
@@ -57,10 +57,10 @@ Deno.test("kernelRates() leaves out kernels in f16 above the gate's ceiling wher
     return Object.fromEntries(OMEGAS.map((omega) => [omegaName(omega), rate(omega)]));
   };
   const { winrs } = H200.rates;
-  assert.deepEqual(rates({ variant: {} }), winrs);
+  assert.deepEqual(rates({ schedule: { halfTile: false } }), winrs);
   // Slices in two kernels are of channels innermost alone.
   const { "a4n3r2xa8n3r6": three, "a4n2r3xa8n4r5": four, ...others } = rates({
-    variant: {},
+    schedule: { halfTile: false },
     layout: "nchw",
     filterLayout: "kcrs",
   });
@@ -75,7 +75,7 @@ Deno.test("kernelRates() leaves out kernels in f16 above the gate's ceiling wher
 
 Deno.test("half-tile names kernels, halves the tile, and says how transformed data is rounded", () => {
   const half = planConv(request(3));
-  const whole = planConv(request(3, { variant: { halfTile: false } }));
+  const whole = planConv(request(3, { schedule: { halfTile: false } }));
   assert.match(half.kernel, /^winrs_f16_a8n3r6_.*_half_tile/);
   assert.doesNotMatch(whole.kernel, /half_tile/);
   assert.equal(half.arithmetic.transformed, "f16");
@@ -91,10 +91,10 @@ Deno.test("tiles in f16 leave room for deeper ones, and α = 16 fits where chann
   const kernel = (more: Partial<PlanRequest>, width = 3) => planConv(request(width, more)).kernel;
   const few = { ...request(3).limits, maxComputeWorkgroupStorageSize: 16_384 };
   const f32 = { halfTile: false };
-  assert.match(kernel({ limits: few, pair: "a8n3r6", variant: f32 }), /_32x32x4_8x8_/);
+  assert.match(kernel({ limits: few, pair: "a8n3r6", schedule: { ...f32 } }), /_32x32x4_8x8_/);
   assert.match(kernel({ limits: few, pair: "a8n3r6" }), /_32x32x8_8x8_/);
   const apart = { layout: "nchw", filterLayout: "kcrs", pair: "a16n9r8" } as const;
-  assert.match(kernel({ ...apart, variant: f32 }, 9), /_64x32x7_8x16_/);
+  assert.match(kernel({ ...apart, schedule: { ...f32 } }, 9), /_64x32x7_8x16_/);
   assert.match(kernel({ ...apart, maxBoundRatio: 1e9 }, 9), /_64x32x8_8x16_/);
 });
 
@@ -110,13 +110,13 @@ Deno.test("kernels in f16 that err too much are refused by name, and not chosen"
   assert.match(planConv(request(9)).kernel, /a8n3r6/);
   assert.match(planConv(request(9, { maxBoundRatio: 1e9 })).kernel, /a16n9r8/);
   assert.match(
-    refusal(request(3, { variant: { prefetch: false } })),
-    /by half-tile, matrix-units and rotated-loop alone/,
+    refusal(request(3, { schedule: { prefetch: false } })),
+    /by rotated-loop, half-tile and matrix-units alone/,
   );
 });
 
 Deno.test("auto takes kernels in f16 where they are predicted to be faster and err little enough", () => {
-  const { variant: _, ...asked } = request(3, { algorithm: "auto" });
+  const { schedule: _, ...asked } = request(3, { algorithm: "auto" });
   const device = (winrsHalf: number) => ({ ...H200, shares: { ...H200.shares, winrsHalf } });
   assert.doesNotMatch(planConv(asked).kernel, /half_tile/);
   const fast = planConv({ ...asked, device: device(3) });
@@ -146,9 +146,9 @@ Deno.test("matrix units multiply where results are f16, channels lie in vectors,
     { outDtype: "f32" },
     { layout: "nchw", filterLayout: "kcrs" },
     { layout: "chwn", filterLayout: "crsk" },
-    { policy: "16x16x4_4x4" },
-    { variant: {} },
-    { variant: { halfTile: true, matrixUnits: false } },
+    { schedule: { halfTile: true, policy: "16x16x4_4x4" } },
+    { schedule: {} },
+    { schedule: { halfTile: true, matrixUnits: false } },
   ];
   for (const more of others) {
     const taken = kernel({ ...(more.pair ? {} : { pair: "a8n3r6" }), ...more });
@@ -159,7 +159,8 @@ Deno.test("matrix units multiply where results are f16, channels lie in vectors,
 Deno.test("of four slices a multiprocessor runs two workgroups; of eight one, of two steps a round", () => {
   const unit = { component: "f16", result: "f32", m: 16, n: 16, k: 16 } as const;
   const asked = request(3, { matrixUnits: { lanes: 32, units: [unit] }, maxBoundRatio: 1e9 });
-  const pass = (pair: string, splits: number) => planConv({ ...asked, pair, splits }).passes[0]!;
+  const pass = (pair: string, splits: number) =>
+    planConv({ ...asked, pair, schedule: { ...asked.schedule, splits } }).passes[0]!;
   const count = (wgsl: string, found: RegExp) => wgsl.match(found)?.length ?? 0;
   for (const [pair, inFlight, rounds] of [["a4n3r2", 2, false], ["a8n3r6", 1, true]] as const) {
     const block = blockOf(asked, H200, parseOmega(pair));
@@ -179,7 +180,8 @@ Deno.test("parts of sums are whole rounds of two steps with eight slices", () =>
   const unit = { component: "f16", result: "f32", m: 16, n: 16, k: 16 } as const;
   const asked = request(3, { matrixUnits: { lanes: 32, units: [unit] }, maxBoundRatio: 1e9 });
   const stored = (pair: string) =>
-    planConv({ ...asked, pair, splits: 1, flush: 48 }).notes.join().match(/stored every (\d+)/)![1];
+    planConv({ ...asked, pair, schedule: { ...asked.schedule, splits: 1, flush: 48 } }).notes.join()
+      .match(/stored every (\d+)/)![1];
   assert.equal(stored("a4n3r2"), "48");
   assert.equal(stored("a8n3r6"), "64");
 });
@@ -187,7 +189,11 @@ Deno.test("parts of sums are whole rounds of two steps with eight slices", () =>
 Deno.test("sixteen slices are two kernels of eight, of which the second adds to what the first stores, and each step asks for the end", () => {
   const unit = { component: "f16", result: "f32", m: 16, n: 16, k: 16 } as const;
   const asked = request(9, { matrixUnits: { lanes: 32, units: [unit] }, maxBoundRatio: 1e9 });
-  const { passes, notes, multiplications } = planConv({ ...asked, pair: "a16n9r8", splits: 56 });
+  const { passes, notes, multiplications } = planConv({
+    ...asked,
+    pair: "a16n9r8",
+    schedule: { ...asked.schedule, splits: 56 },
+  });
   const [first, second, ...others] = passes;
   assert.match(first!.kernel.name, /a16n9r8_64x64x16_mma16x16x16_4x4_.*_buckets_half_tile_set0/);
   assert.match(second!.kernel.name, /_buckets_add_half_tile_set1/);

@@ -25,18 +25,13 @@ import { elementsOf, sumOf } from "../../elements/elements.ts";
 import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
-import { variesLoop } from "../../kernels/variant.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 
 export function winrsReason(request: PlanRequest): string | undefined {
-  const { problem, pair, variant } = request;
+  const { problem, pair } = request;
   if (problem.op !== "bwd-filter") return "it computes bwd-filter";
-  const { halfTile: _, matrixUnits: __, rotatedLoop: ___, ...varied } = variant ?? {};
-  if (variesLoop(varied)) {
-    return "its kernels differ by half-tile, matrix-units and rotated-loop alone";
-  }
   const { filterWidth, outputRows, outputWidth, tiledRows, widthAxis } = reduceAxes(problem);
   if (Math.min(filterWidth, outputRows, outputWidth) < 1) return "there is nothing to sum";
   if (pair === undefined) return undefined;
@@ -61,7 +56,7 @@ const WORKSPACE_SHARE = 0.5;
 
 /** What {@linkcode configure} goes by for a request that WinRS supports; refused if no policy fits the device. */
 export function figuresOf(request: PlanRequest): Planned<Figures> {
-  const { problem, limits, layout, splits } = request;
+  const { problem, limits, layout, schedule: { splits } = {} } = request;
   const device = deviceOf(request);
   const axes = reduceAxes(problem);
   const { filterWidth, outputWidth, tiledRows } = axes;
@@ -148,12 +143,14 @@ export function planWinrs(
   const plan = planConfiguration(request, mode, configuration);
   if (isRefusal(plan)) return plan;
   const longest = longestLoops(plan);
-  if (!isSoftware(request) || request.splits !== undefined || longest <= MOST_ITERATIONS) {
+  if (
+    !isSoftware(request) || request.schedule?.splits !== undefined || longest <= MOST_ITERATIONS
+  ) {
     return plan;
   }
   // Segments are whole rows and tiles, so that half as long again leaves room for uneven ones.
   const splits = Math.ceil(1.5 * configuration.segmentation.count * longest / MOST_ITERATIONS);
-  const shorter = winrsGeometry({ ...request, splits });
+  const shorter = winrsGeometry({ ...request, schedule: { ...request.schedule, splits } });
   return isRefusal(shorter) ? shorter : planWinrs(shorter, mode);
 }
 

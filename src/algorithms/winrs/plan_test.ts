@@ -49,7 +49,7 @@ const planConfiguration = (...asked: Parameters<typeof tryPlanConfiguration>) =>
   expectPlanned(tryPlanConfiguration(...asked));
 
 Deno.test("planWinrs() runs both kernels of Figure 5 and sums their buckets, one of which is the result", () => {
-  const plan = planWinrs(request({ pair: "a8n3r6,a4n3r2", splits: 4 }), "constant");
+  const plan = planWinrs(request({ pair: "a8n3r6,a4n3r2", schedule: { splits: 4 } }), "constant");
   const names = plan.passes.map(({ kernel }) => kernel.name);
   assert.match(names[0]!, /^winrs_f32_a8n3r6_/);
   assert.match(names[1]!, /^winrs_f32_a4n3r2_/);
@@ -61,7 +61,7 @@ Deno.test("planWinrs() runs both kernels of Figure 5 and sums their buckets, one
 });
 
 Deno.test("planWinrs() takes no workspace where one segment is asked for, and adds the second kernel", () => {
-  const plan = planWinrs(request({ pair: "a8n3r6,a4n3r2", splits: 1 }), "constant");
+  const plan = planWinrs(request({ pair: "a8n3r6,a4n3r2", schedule: { splits: 1 } }), "constant");
   assert.equal(plan.workspaceBytes, 0);
   assert.equal(plan.passes.length, 2);
   assert.match(plan.passes[1]!.kernel.name, /_add_wide\./);
@@ -69,7 +69,10 @@ Deno.test("planWinrs() takes no workspace where one segment is asked for, and ad
 
 Deno.test("planWinrs() loads vectors of channels where every thread has some", () => {
   const kernels = (more: Partial<PlanRequest>) =>
-    planWinrs(request({ pair: "a8n3r6,a4n3r2", splits: 1, ...more }), "constant").passes
+    planWinrs(
+      request({ pair: "a8n3r6,a4n3r2", ...more, schedule: { splits: 1, ...more.schedule } }),
+      "constant",
+    ).passes
       .map(({ kernel }) => kernel);
   const { problem } = request();
   const wide = (more: Partial<PlanRequest>) =>
@@ -77,8 +80,8 @@ Deno.test("planWinrs() loads vectors of channels where every thread has some", (
   assert.deepEqual(wide({}), [false, true]);
   assert.deepEqual(wide({ layout: "chwn", filterLayout: "crsk" }), [false, false]);
   assert.deepEqual(wide({ problem: { ...problem, outChannels: 66 } }), [false, false]);
-  assert.deepEqual(wide({ policy: "16x16x4_4x4" }), [false, false]);
-  assert.deepEqual(wide({ policy: "16x16x4_8x8" }), [false, true]);
+  assert.deepEqual(wide({ schedule: { policy: "16x16x4_4x4" } }), [false, false]);
+  assert.deepEqual(wide({ schedule: { policy: "16x16x4_8x8" } }), [false, true]);
 });
 
 Deno.test("planWinrs() makes one kernel for all numbers of segment rows", () => {
@@ -103,12 +106,18 @@ Deno.test("planWinrs() keeps to the workspace that is allowed", () => {
 });
 
 Deno.test("planWinrs() stores long sums in parts, as long as is asked for", () => {
-  const one = { pair: "a4n3r2", splits: 1 };
+  const one = { pair: "a4n3r2", schedule: { splits: 1 } };
   const long = planWinrs(request(one), "constant");
   assert.match(long.kernel, /_partial_/);
   assert.ok(long.notes.some((note) => note.includes("sums stored every 2048 products")));
-  assert.doesNotMatch(planWinrs(request({ ...one, flush: 0 }), "constant").kernel, /_partial/);
-  assert.doesNotMatch(planWinrs(request({ ...one, splits: 16 }), "constant").kernel, /_partial/);
+  assert.doesNotMatch(
+    planWinrs(request({ ...one, schedule: { ...one.schedule, flush: 0 } }), "constant").kernel,
+    /_partial/,
+  );
+  assert.doesNotMatch(
+    planWinrs(request({ ...one, schedule: { ...one.schedule, splits: 16 } }), "constant").kernel,
+    /_partial/,
+  );
 });
 
 Deno.test("planWinrs() takes Ω2(1,1) where every axis has a stride", () => {
@@ -175,7 +184,7 @@ Deno.test("planWinrs() takes nested kernels in f32 where rows and columns fill t
   // 14 of 15 places along either axis, rows with a stride, and f16.
   assert.match(kernel("ih15kh2"), /_a4n2r3_/);
   assert.match(kernel("ih28iw28kh2kw2sh2sw1"), /_a4n2r3_/);
-  const half = { dtype: "f16", variant: { halfTile: true }, maxBoundRatio: 1e9 } as const;
+  const half = { dtype: "f16", schedule: { halfTile: true }, maxBoundRatio: 1e9 } as const;
   assert.doesNotMatch(kernel("ih28kh2", half), /_a4n2r3xa4n2r3_/);
   const { "a4n2r3xa4n2r3": _, ...winrs } = H200.rates.winrs;
   const device = { ...H200, rates: { ...H200.rates, winrs } };
@@ -212,7 +221,7 @@ Deno.test("winrsReason() has nested kernels first of a pair or behind each other
   assert.equal(reason("a4n3r2xa4n3r2,a8n3r6"), undefined);
   assert.equal(reason("a4n3r2xa8n3r6,a4n3r2xa4n3r2"), undefined);
   assert.match(reason("a8n3r6,a4n3r2xa4n3r2")!, /which the first of its pair does not$/);
-  const half = { dtype: "f16", variant: { halfTile: true } } as const;
+  const half = { dtype: "f16", schedule: { halfTile: true } } as const;
   assert.match(reason("a4n3r2xa4n3r2", half)!, /in f32 tiles alone$/);
 });
 

@@ -114,9 +114,9 @@ export function winrsCandidates(request: PlanRequest, allowed: number): Candidat
 
   /** Transformed data in f16, where errors may be so large. */
   function half(): Candidate[] {
-    if (request.dtype !== "f16" || variesLoop(request.variant)) return [];
+    if (request.dtype !== "f16" || variesLoop(request.schedule)) return [];
     const variant = { halfTile: true };
-    const halved = { ...request, variant };
+    const halved = { ...request, schedule: { ...request.schedule, ...variant } };
     const pair = pairOf(halved, (omega) => mayTakeHalf(halved, omega));
     if (pair.first === DIRECT) return [];
     const amplification = pairAmplification(halved, pair);
@@ -127,7 +127,7 @@ export function winrsCandidates(request: PlanRequest, allowed: number): Candidat
 /** Backward-filter by one-dimensional Winograd in segments. */
 export const winrs: Algorithm<WinrsGeometry> = {
   name: "winrs",
-  options: ["policy", "splits", "pair", "variant"],
+  options: ["policy", "splits", "flush", "rotatedLoop", "halfTile", "matrixUnits", "pair"],
   dtypes: FLOAT_DTYPES,
   refuse: winrsReason,
   candidates: winrsCandidates,
@@ -166,7 +166,7 @@ export function winrsRivals(request: PlanRequest): OptionChoice[] {
       .filter((splits) => {
         const forced = splits < 1
           ? refusal("problem", "")
-          : configured({ ...request, ...choice, splits });
+          : configured({ ...request, ...choice, schedule: { ...request.schedule, splits } });
         if (isRefusal(forced)) return false;
         const taken = forced.segmentation.count;
         return taken !== count && taken <= most;

@@ -34,7 +34,8 @@ Deno.test("winrsRivals() has half and twice the model's segments, each of anothe
     const grids = [
       segmentation,
       ...several.map(({ segments }) =>
-        configuredAs({ ...layer, pair, splits: segments! }).segmentation
+        configuredAs({ ...layer, pair, schedule: { ...layer.schedule, splits: segments! } })
+          .segmentation
       ),
     ];
     const counts = grids.map(({ count }) => count);
@@ -56,7 +57,8 @@ Deno.test("winrsRivals() keeps buckets within the workspace", () => {
   const counts = (layer: PlanRequest) =>
     winrsRivals(layer).filter(({ segments }) => segments !== undefined)
       .map(({ pair, segments }) =>
-        configuredAs({ ...layer, pair: pair!, splits: segments! }).segmentation.count
+        configuredAs({ ...layer, pair: pair!, schedule: { ...layer.schedule, splits: segments! } })
+          .segmentation.count
       );
   assert.ok(counts(free).some((count) => count > most));
   assert.ok(counts(tight).every((count) => count <= most), counts(tight).join());
@@ -67,7 +69,7 @@ Deno.test("winrsRivals() has the pair that is configured, whatever rates a reque
   const half = {
     dtype: "f16",
     layout: "nhwc",
-    variant: { halfTile: true },
+    schedule: { halfTile: true },
     matrixUnits: { lanes: 32, units: [unit] },
     limits: h200,
   } as const;

@@ -161,7 +161,8 @@ function shareKernel(
   const policy = units ?? policyOf(request, omega);
   const round = units?.written ?? 1;
   // Products of a part of a sum.
-  const every = request.flush ?? Math.ceil(longest / Math.ceil(longest / longestPart(omega)));
+  const every = request.schedule?.flush ??
+    Math.ceil(longest / Math.ceil(longest / longestPart(omega)));
   const partial = every < longest ? round * Math.ceil(every / (round * policy.depth)) : 0;
   const module = moduleBuilder(buffers.mode);
   const wide = units === undefined ? loadVector(request, omega) : 8;
@@ -175,7 +176,7 @@ function shareKernel(
     module.tensor(name, "write", vector, buffers.split(buffer));
   const result = written("result", places.result);
   const buckets = places.buckets === undefined ? undefined : written("buckets", places.buckets);
-  const { rotatedLoop } = fullVariant(request.variant);
+  const { rotatedLoop } = fullVariant(request.schedule);
   const loop = {
     slices,
     rows: shape.outChannels,

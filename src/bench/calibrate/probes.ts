@@ -20,6 +20,8 @@ import type { ConvDType, Operation } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor, type Layout } from "../../tensor/layout.ts";
+import type { Schedule } from "../../algorithms/schedule.ts";
+import { defined } from "../../defined.ts";
 
 /** Rounds of a busy workgroup: one that is alone takes some 0.2 ms. */
 const ROUNDS = 400;
@@ -114,7 +116,9 @@ export interface ProbedDevice {
 }
 
 /** What a probe pins. */
-type Pins = Partial<Pick<PlanRequest, "policy" | "tile" | "pair" | "splits" | "flush" | "dtype">>;
+type Pins =
+  & Partial<Pick<PlanRequest, "tile" | "pair" | "dtype">>
+  & Pick<Schedule, "policy" | "splits" | "flush">;
 
 /**
  * A problem's sizes on a device: `mb` without a number is a batch that makes many waves of workgroups, lest what the last of them
@@ -219,7 +223,8 @@ function probeOf(
   { limits, matrixUnits, model }: ProbedDevice,
   [family, algorithm, op, layout, sizes, { dtype = "f32", ...pins } = {}]: Row,
 ): Probe {
-  const { policy } = pins;
+  const { policy, splits: said, flush, ...others } = pins;
+  const taken = policy === undefined ? undefined : takenPolicy(model, policy);
   const pinned: PlanRequest = {
     problem: parseDescriptor(sizesFor(model, sizes), op),
     dtype,
@@ -229,11 +234,14 @@ function probeOf(
     algorithm,
     limits,
     ...(dtype === "f32" || matrixUnits === undefined ? {} : { matrixUnits }),
-    ...pins,
-    ...(policy === undefined ? {} : { policy: takenPolicy(model, policy) }),
+    ...others,
+    schedule: defined({ policy: taken, splits: said, flush }),
   };
   const splits = splitsOf({ ...pinned, device: model });
-  const request = splits === undefined ? pinned : { ...pinned, splits };
+  const request = splits === undefined ? pinned : {
+    ...pinned,
+    schedule: { ...pinned.schedule, splits },
+  };
   const plan = tryPlanConv({ ...request, device: model });
   return {
     name: [algorithm, op, layout, sizes, dtype, ...Object.values(pins)].join(" "),

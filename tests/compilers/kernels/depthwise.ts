@@ -58,7 +58,7 @@ export function depthwiseKernels(): Kernel[] {
                 : { ...limits, maxStorageBufferBindingSize: 122_880 },
             } as const;
             const plans = [planConv(request)];
-            if (op === "bwd-filter") plans.push(planConv({ ...request, splits: 9 }));
+            if (op === "bwd-filter") plans.push(planConv({ ...request, schedule: { splits: 9 } }));
             for (const { kernel } of plans.flatMap(({ passes }) => passes)) kernels.push(kernel);
           }
         }

@@ -22,12 +22,12 @@ export function implicitKernels(): Kernel[] {
   const add = (
     rank: number,
     channels: number,
-    { splits, ...more }: Partial<Parameters<typeof planConv>[0]> & {
+    { schedule, ...more }: Partial<Parameters<typeof planConv>[0]> & {
       op: typeof OPERATIONS[number];
     },
   ) => {
     const layout = more.layout ?? "nchw";
-    const cut = { policy: "tiny", ...(splits === undefined ? {} : { splits }) };
+    const cut = { schedule: { policy: "tiny", ...schedule } };
     const problem = convProblem({
       op: more.op,
       batch: 4,
@@ -58,15 +58,15 @@ export function implicitKernels(): Kernel[] {
         add(rank, 5, { op, layout, algorithm: "direct" });
         for (const channels of [5, 16]) {
           for (const splits of [1, 2]) {
-            add(rank, channels, { op, layout, splits });
-            add(rank, channels, { op, layout, splits, sizes: "constant" });
+            add(rank, channels, { op, layout, schedule: { splits } });
+            add(rank, channels, { op, layout, schedule: { splits }, sizes: "constant" });
           }
         }
       }
     }
     for (const layout of LAYOUTS) {
       for (const sizes of ["constant", "uniform"] as const) {
-        add(2, 80, { op, layout, sizes, balance: "stream-k", device: ONE_WORKGROUP });
+        add(2, 80, { op, layout, sizes, schedule: { balance: "stream-k" }, device: ONE_WORKGROUP });
       }
     }
     for (const layout of LAYOUTS) {
@@ -74,14 +74,14 @@ export function implicitKernels(): Kernel[] {
         if (algorithm === "im2col" && op !== "fwd") continue;
         for (const [dtype, outDtype] of SHORT) {
           for (const splits of [1, 2]) {
-            const half = { op, layout, algorithm, dtype, outDtype, splits } as const;
+            const half = { op, layout, algorithm, dtype, outDtype, schedule: { splits } } as const;
             add(2, 5, half);
             add(2, 16, { ...half, sizes: "constant" });
           }
         }
       }
     }
-    for (const { name } of TILE_POLICIES) add(2, 16, { op, policy: name });
+    for (const { name } of TILE_POLICIES) add(2, 16, { op, schedule: { policy: name } });
     add(2, 16, { op, limits: { ...limits, maxStorageBufferBindingSize: 5120 } });
   }
   for (const algorithm of ["direct", "implicit-gemm"] as const) {
@@ -94,7 +94,7 @@ export function implicitKernels(): Kernel[] {
               layout: "nhwc",
               dtype: "i8",
               algorithm,
-              splits,
+              schedule: { splits },
               sizes,
             } as const;
             add(rank, channels, { ...int8, epilogue: { bias: true, activation: "relu" } });
@@ -109,8 +109,13 @@ export function implicitKernels(): Kernel[] {
   }
   for (const activation of ACTIVATIONS) {
     for (const splits of [1, 2]) {
-      add(2, 16, { op: "fwd", splits, epilogue: { bias: true, activation } });
-      add(2, 16, { op: "fwd", splits, layout: "nhwc", epilogue: { bias: false, activation } });
+      add(2, 16, { op: "fwd", schedule: { splits }, epilogue: { bias: true, activation } });
+      add(2, 16, {
+        op: "fwd",
+        schedule: { splits },
+        layout: "nhwc",
+        epilogue: { bias: false, activation },
+      });
     }
   }
   return [...found.values()];
@@ -144,7 +149,7 @@ export function strideKernels(): Kernel[] {
           layout,
           epilogue: { bias: false, activation: "none" },
           algorithm: "implicit-gemm",
-          policy: "tiny",
+          schedule: { policy: "tiny" },
           sizes,
           device: softwareDevice(2),
         });
@@ -152,11 +157,15 @@ export function strideKernels(): Kernel[] {
         const plans = [
           planConv(request),
           planConv({ ...request, dtype: "f16" }),
-          planConv({ ...request, dtype: "bf16", variant }),
-          planConv({ ...request, variant }),
-          planConv({ ...request, splits: 2, variant }),
-          planConv({ ...request, balance: "stream-k", device: ONE_WORKGROUP, variant }),
-          planConv({ ...request, dtype: "f16", variant }),
+          planConv({ ...request, dtype: "bf16", schedule: { ...request.schedule, ...variant } }),
+          planConv({ ...request, schedule: { ...request.schedule, ...variant } }),
+          planConv({ ...request, schedule: { ...request.schedule, splits: 2, ...variant } }),
+          planConv({
+            ...request,
+            schedule: { ...request.schedule, balance: "stream-k", ...variant },
+            device: ONE_WORKGROUP,
+          }),
+          planConv({ ...request, dtype: "f16", schedule: { ...request.schedule, ...variant } }),
         ];
         for (const { kernel } of plans.flatMap(({ passes }) => passes)) kernels.push(kernel);
       }
@@ -181,7 +190,12 @@ export function gemmKernels(): Kernel[] {
       for (const splits of [1, 2]) {
         for (const epilogue of epilogues) {
           const problem = gemmProblem({ m: size, n: size, k: size, transpose, ...epilogue });
-          const plan = planGemm({ problem, dtype: "f32", policy: "tiny", splits, limits });
+          const plan = planGemm({
+            problem,
+            dtype: "f32",
+            schedule: { policy: "tiny", splits },
+            limits,
+          });
           kernels.push(...plan.passes.map(({ kernel }) => kernel));
         }
       }
@@ -211,8 +225,7 @@ export function gemvKernels(): Kernel[] {
             const plan = planGemm({
               problem,
               dtype,
-              policy: "gemv",
-              splits,
+              schedule: { policy: "gemv", splits },
               limits,
               sizes,
               device,

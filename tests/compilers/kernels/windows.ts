@@ -30,21 +30,29 @@ export function windowKernels(): Kernel[] {
             layout,
             epilogue: { bias: true, activation: "silu" },
             algorithm,
-            policy: "tiny",
-            splits: 1,
+            schedule: { policy: "tiny", splits: 1 },
             sizes: batch === 8 ? "uniform" : "constant",
           });
           const whole = planConv(request);
-          const plans = [whole, planConv({ ...request, splits: 2 })];
+          const plans = [
+            whole,
+            planConv({ ...request, schedule: { ...request.schedule, splits: 2 } }),
+          ];
           if (algorithm !== "im2win-fused") {
             plans.push(planConv({ ...request, maxWorkspaceBytes: whole.workspaceBytes - 4 }));
           }
           plans.push(planConv({ ...request, dtype: "bf16" }));
           for (const halfTile of [false, true]) {
-            plans.push(planConv({ ...request, dtype: "f16", variant: { halfTile } }));
+            plans.push(
+              planConv({ ...request, dtype: "f16", schedule: { ...request.schedule, halfTile } }),
+            );
           }
           if (inputSize.length === 2) {
-            plans.push(...variants.map((variant) => planConv({ ...request, variant })));
+            plans.push(
+              ...variants.map((variant) =>
+                planConv({ ...request, schedule: { ...request.schedule, ...variant } })
+              ),
+            );
           }
           for (const { kernel } of plans.flatMap(({ passes }) => passes)) kernels.push(kernel);
         }

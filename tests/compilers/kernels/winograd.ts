@@ -32,8 +32,7 @@ export function nonfusedKernels(): Kernel[] {
             layout,
             epilogue: { bias: op === "fwd", activation: op === "fwd" ? "silu" : "none" },
             algorithm: "winograd2d-nonfused",
-            policy: "tiny",
-            splits,
+            schedule: { policy: "tiny", splits },
             sizes,
           });
           const whole = planConv(request);
@@ -57,21 +56,30 @@ export function nonfusedKernels(): Kernel[] {
 export function fusedKernels(): Kernel[] {
   const kernels: Kernel[] = [];
   const shapes = [
-    { algorithm: "winograd1d", inputSize: [16], filter: 3, flush: 8 },
+    { algorithm: "winograd1d", inputSize: [16], filter: 3, schedule: { flush: 8 } },
     { algorithm: "winograd1d", inputSize: [9, 13], filter: 5, tile: "F(2,3)", stride: [2, 1] },
-    { algorithm: "winograd1d", inputSize: [3, 9, 8], filter: 3, policy: "16x8x4_4x4" },
-    { algorithm: "winograd1d", inputSize: [9, 16], filter: 9, policy: "8x8x4_4x4" },
-    { algorithm: "winograd1d", inputSize: [9, 16], filter: 3, policy: "32x32x3_4x4a" },
+    {
+      algorithm: "winograd1d",
+      inputSize: [3, 9, 8],
+      filter: 3,
+      schedule: { policy: "16x8x4_4x4" },
+    },
+    { algorithm: "winograd1d", inputSize: [9, 16], filter: 9, schedule: { policy: "8x8x4_4x4" } },
+    {
+      algorithm: "winograd1d",
+      inputSize: [9, 16],
+      filter: 3,
+      schedule: { policy: "32x32x3_4x4a" },
+    },
     {
       algorithm: "winograd1d",
       inputSize: [9, 13],
       filter: 3,
-      policy: "16x16x4_4x4a",
-      flush: 8,
+      schedule: { policy: "16x16x4_4x4a", flush: 8 },
     },
-    { algorithm: "winograd2d", inputSize: [9, 7], filter: 3, flush: 4 },
+    { algorithm: "winograd2d", inputSize: [9, 7], filter: 3, schedule: { flush: 4 } },
     { algorithm: "winograd2d", inputSize: [9, 8], filter: 4, tile: "F(4x2,2x4)" },
-    { algorithm: "winograd2d", inputSize: [4, 9, 8], filter: 5, policy: "8x8x2_4x4" },
+    { algorithm: "winograd2d", inputSize: [4, 9, 8], filter: 5, schedule: { policy: "8x8x2_4x4" } },
   ] as const;
   for (
     const { inputSize, filter, stride, ...more } of shapes.map((shape) => ({
@@ -98,7 +106,8 @@ export function fusedKernels(): Kernel[] {
           sizes: op === "fwd" ? "constant" : "uniform",
           ...more,
         });
-        const { flush: _, ...whole } = request;
+        const { flush: _, ...schedule } = request.schedule ?? {};
+        const whole = { ...request, schedule };
         const half = { ...whole, dtype: "f16", outDtype: op === "fwd" ? "f16" : "f32" } as const;
         const brain = { ...whole, dtype: "bf16" } as const;
         for (const { passes } of [request, half, brain].map(planConv)) {
@@ -118,7 +127,11 @@ export function fusedKernels(): Kernel[] {
   });
   for (const layout of LAYOUTS) {
     for (const sizes of ["constant", "uniform"] as const) {
-      const tail = { algorithm: "winograd1d", tile: "F(6,3)", policy: "8x8x4_4x4" } as const;
+      const tail = {
+        algorithm: "winograd1d",
+        tile: "F(6,3)",
+        schedule: { policy: "8x8x4_4x4" },
+      } as const;
       const { kernel, passes } = planConv(
         convRequest({ limits }, problem, { ...tail, layout, sizes, device: FEW_WORKGROUPS }),
       );
@@ -137,21 +150,25 @@ export function winrsKernels(): Kernel[] {
   const kernels: Kernel[] = [];
   const few = { ...limits, maxComputeWorkgroupStorageSize: 16_384 };
   const shapes = [
-    { inputSize: [40], filterSize: [9], pair: "a16n9r8,a8n3r6", splits: 1, layouts: LAYOUTS },
+    {
+      inputSize: [40],
+      filterSize: [9],
+      pair: "a16n9r8,a8n3r6",
+      schedule: { splits: 1 },
+      layouts: LAYOUTS,
+    },
     {
       inputSize: [5, 9, 8],
       filterSize: [2, 3, 3],
       pair: "a8n3r6,a4n3r2",
-      splits: 4,
-      flush: 8,
+      schedule: { splits: 4, flush: 8 },
       layouts: LAYOUTS,
     },
     ...OMEGAS.map((omega, i) => ({
       inputSize: [9, 24],
       filterSize: [omega.rows?.n ?? 3, omega.n],
       pair: omegaName(omega),
-      splits: 3,
-      flush: 16,
+      schedule: { splits: 3, flush: 16 },
       ...(omega.n % 2 === 0 ? { limits: few } : {}),
       // The largest take long to compile: one layout each.
       layouts: slicesOf(omega) >= 16 ? [LAYOUTS[i % LAYOUTS.length]!] : LAYOUTS,
@@ -181,7 +198,12 @@ export function winrsKernels(): Kernel[] {
       // Nested kernels are in f32 alone.
       if ("pair" in more && more.pair.includes("x")) continue;
       const variant = { halfTile: true };
-      const tiles = planConv({ ...request, dtype: "f16", variant, maxBoundRatio: 1e9 });
+      const tiles = planConv({
+        ...request,
+        dtype: "f16",
+        schedule: { ...request.schedule, ...variant },
+        maxBoundRatio: 1e9,
+      });
       kernels.push(...tiles.passes.map(({ kernel }) => kernel));
       if (inputSize.length === 2) continue;
       const short = [["f16", "f16"], ["f16", "f32"], ["bf16", "bf16"]] as const;
@@ -196,7 +218,11 @@ export function winrsKernels(): Kernel[] {
         maxStorageBufferBindingSize: 4096,
         maxStorageBuffersPerShaderStage: 32,
       };
-      const divided = planConv({ ...request, limits: parts, splits: 3 });
+      const divided = planConv({
+        ...request,
+        limits: parts,
+        schedule: { ...request.schedule, splits: 3 },
+      });
       kernels.push(...divided.passes.map(({ kernel }) => kernel));
     }
   }
