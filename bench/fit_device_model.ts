@@ -15,7 +15,7 @@ import { H200 } from "../src/algorithms/device/h200.ts";
 import type { DeviceModel } from "../src/algorithms/device/model.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { predictMs } from "../src/algorithms/cost/auto.ts";
-import { figure, figurePaths, isBelow, withFigure } from "../src/bench/calibrate/figures.ts";
+import { figure, figurePaths, withFigure } from "../src/bench/calibrate/figures.ts";
 import { policyTile, TILE_POLICIES } from "../src/kernels/policy.ts";
 import { printDescriptor } from "../src/problem/descriptor.ts";
 import { type MeasuredCase, measuredCases, rms } from "./measured_case.ts";
@@ -85,6 +85,9 @@ const cases = measuredCases(positionals)
   .map(asItRan)
   .filter((one) => predictionError(one, H200) !== undefined);
 const fitted = cases.filter((one) => one.fitted);
+/** Whether a path is a name's, or lies below it. */
+const isBelow = (path: readonly string[], name: string) =>
+  `${path.join(".")}.`.startsWith(`${name}.`);
 const paths = figurePaths(H200).filter((path) =>
   wanted.some((one) => one === "" || isBelow(path, one))
 );

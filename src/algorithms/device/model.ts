@@ -84,12 +84,7 @@ export type DeviceShares = Readonly<{
    * the depth lie apart, how many times its part of memory's rate a multiprocessor draws, and what is left of that rate where rows
    * of a tile are 64 bytes.
    */
-  gemv: {
-    products: number;
-    apart: number;
-    draw: number;
-    short: number;
-  };
+  gemv: Readonly<Record<"products" | "apart" | "draw" | "short", number>>;
   /** Of int8 on matrix units: a word of four over a half, and what policies have over what `policies` has of them and that. */
   words: number;
   bytes: Readonly<Record<string, number>>;
@@ -110,12 +105,7 @@ export type DeviceShares = Readonly<{
    * Of matrix units: implicit GEMM of int8 whose images are loaded four words at a time, with filters as they lie; with steps of several
    * taps; with packed filters, which turn on their way into workgroup memory; and whose images are loaded one word at a time.
    */
-  gatheredWords: {
-    lying: number;
-    linear: number;
-    packed: number;
-    one: number;
-  };
+  gatheredWords: Readonly<Record<"lying" | "linear" | "packed" | "one", number>>;
   /** f32 in two halves: a value along their depth (two a product) over one of f16 with f32 results; 0 where `auto` takes it never. */
   f16x3: number;
   /** The same of a policy over what `policies` has of it and `f16x3`; less than of most where absent. */
@@ -176,7 +166,7 @@ export interface DeviceModel {
   readonly warps: {
     readonly busy: number;
     readonly power: number;
-    readonly loop: { readonly busy: number; readonly power: number };
+    readonly loop: Readonly<Record<"busy" | "power", number>>;
     readonly onUnits: number;
   };
   /** Bytes of workgroup memory that the workgroups of a multiprocessor have together. */
@@ -187,12 +177,7 @@ export interface DeviceModel {
    * Microseconds: a dispatch beside its work, a further kernel of WinRS, a multiply-add of non-fused Winograd's transforms,
    * of which each thread does a tile's one after the other, and what of a round of loads of a matrix times vectors is not hidden.
    */
-  readonly times: {
-    readonly dispatch: number;
-    readonly winrsKernel: number;
-    readonly transform: number;
-    readonly loads: number;
-  };
+  readonly times: Readonly<Record<"dispatch" | "winrsKernel" | "transform" | "loads", number>>;
   /** What is left of a rate where something is in its way. */
   readonly shares: DeviceShares;
   /**
@@ -200,14 +185,9 @@ export interface DeviceModel {
    * steps of its mainloop, and the storing of a result, in multiply-adds; on matrix units its storing and reading on the way, too.
    * `unitStore` is the filling and storing of a tile there, whatever multiplies it: of each result, in multiply-adds of the device.
    */
-  readonly costs: {
-    readonly element: number;
-    readonly dispatch: number;
-    readonly fill: number;
-    readonly store: number;
-    readonly storeAgain: number;
-    readonly unitStore: number;
-  };
+  readonly costs: Readonly<
+    Record<"element" | "dispatch" | "fill" | "store" | "storeAgain" | "unitStore", number>
+  >;
 }
 
 /** A device in a sentence, after "on": `an NVIDIA H200`. */

@@ -15,11 +15,6 @@ export function figurePaths(model: DeviceModel): FigurePath[] {
   );
 }
 
-/** Whether a path is a name's, as `rates.gathered`, or lies below it; names of tiles have dots of their own. */
-export function isBelow(path: FigurePath, name: string): boolean {
-  return `${path.join(".")}.`.startsWith(`${name}.`);
-}
-
 export function figure(model: DeviceModel, path: FigurePath): number {
   return path.reduce<unknown>(
     (value, name) => (value as Record<string, unknown>)[name],

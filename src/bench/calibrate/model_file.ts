@@ -18,24 +18,18 @@ const COUNTS = ["multiprocessors", "registers", "threadResults", "sharedBytes"];
 
 /** Figures that may be 0: of what `auto` takes never, and of what costs nothing. */
 const MAY_BE_ZERO = ["f16x3", "transform", "loads"];
-/** The same of all that lies below. */
-const ALL_MAY_BE_ZERO = "policies";
 
 /** Fields as a value has them, none of them required: positive numbers, objects of such fields, texts, yes and no. */
 function schemaLike(value: unknown, former: boolean, name = "", parent = ""): v.GenericSchema {
   if (COUNTS.includes(name)) return v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1e9));
   if (typeof value === "number") {
-    const zero = MAY_BE_ZERO.includes(name) || parent === ALL_MAY_BE_ZERO;
+    const zero = MAY_BE_ZERO.includes(name) || parent === "policies";
     return v.pipe(v.number(), v.minValue(zero ? 0 : 1e-9), v.maxValue(1e12));
   }
   if (typeof value !== "object" || value === null) {
     return typeof value === "boolean" ? v.boolean() : v.string();
   }
-  const fields = Object.fromEntries(
-    Object.entries(value).map((
-      [key, field],
-    ) => [key, v.optional(schemaLike(field, former, key, name))]),
-  );
+  const fields = mapped(value, (field, key) => v.optional(schemaLike(field, former, key, name)));
   return former ? v.object(fields) : v.strictObject(fields);
 }
 
@@ -43,9 +37,11 @@ function schemaLike(value: unknown, former: boolean, name = "", parent = ""): v.
 function merged<T>(base: T, over: unknown): T {
   if (typeof base !== "object" || base === null) return over === undefined ? base : over as T;
   const fields = (over ?? {}) as Record<string, unknown>;
-  return Object.fromEntries(
-    Object.entries(base).map(([name, value]) => [name, merged(value, fields[name])]),
-  ) as T;
+  return mapped(base, (value, name) => merged(value, fields[name])) as T;
+}
+
+function mapped<T>(fields: object, each: (value: unknown, name: string) => T): Record<string, T> {
+  return Object.fromEntries(Object.entries(fields).map(([name, one]) => [name, each(one, name)]));
 }
 
 /**
