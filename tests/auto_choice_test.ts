@@ -115,7 +115,7 @@ Deno.test("auto takes what computes f16, on a GPU's figures as on a software dev
     dtype: "f64",
   };
   const refused = tryPlanConv(unknown as unknown as Parameters<typeof tryPlanConv>[0]);
-  assert.ok(isRefusal(refused) && refused.text === "dtype f64 is none of f32, f16, i8");
+  assert.ok(isRefusal(refused) && refused.text === "dtype f64 is none of f32, f16, bf16, i8");
   for (
     const [wrong, text] of [
       [{ layout: "xyz" }, /^layout xyz is none of nchw, nhwc, chwn$/],
