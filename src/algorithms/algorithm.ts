@@ -63,8 +63,6 @@ export interface Algorithm<Geometry = unknown> {
   refuse(request: PlanRequest): string | undefined;
   /** What `auto` weighs of it, within the enlargement of errors that is allowed; nothing where absent. */
   candidates?(request: PlanRequest, allowed: number): Candidate[];
-  /** Microseconds that it takes at least, where that is found faster than its price. */
-  atLeast?(request: PlanRequest, candidate: Candidate): number;
   /** What a request becomes: sizes, tiles, how they are cut. It is derived once a candidate, and price and plan take it. */
   geometry(request: PlanRequest): Planned<Geometry>;
   /** Predicted microseconds; undefined, or absent, where nothing predicts them. */

@@ -129,14 +129,11 @@ export function rankRivals(
   request: PlanRequest,
   geometries: Map<Rival, unknown> = new Map(),
 ): Rival[] {
-  let fastest = Infinity;
-  const rivals = candidatesOf(request, allowedAmplification(request)).map((candidate) => {
-    const rival = priced(request, candidate, fastest, geometries);
-    fastest = Math.min(fastest, rival.predictedMs ?? Infinity);
-    return rival;
-  });
+  const rivals = candidatesOf(request, allowedAmplification(request))
+    .map((candidate) => priced(request, candidate, geometries));
   const order = ({ predictedMs = Infinity }: Rival) => predictedMs;
   rivals.sort((a, b) => order(a) === order(b) ? 0 : order(a) - order(b));
+  const fastest = Math.min(...rivals.map(order));
   const quickest = rivals[0]?.amplification ?? 1;
   const close = rivals.filter(({ amplification, predictedMs = Infinity }, i) =>
     predictedMs <= (amplification > 1 ? SLACK : EXACT_SLACK) * fastest &&
@@ -154,16 +151,10 @@ export function rankRivals(
 function priced(
   request: PlanRequest,
   candidate: Candidate,
-  fastest: number,
   geometries: Map<Rival, unknown>,
 ): Rival {
   if (candidate.reason !== undefined) return candidate;
-  const named = requestFor(request, candidate);
-  const least = (algorithmOf(candidate.algorithm)?.atLeast?.(named, candidate) ?? 0) / 1e3;
-  if (least > fastest) {
-    return { ...candidate, reason: `it takes ${least.toPrecision(3)} ms at least` };
-  }
-  const made = price(named, candidate.algorithm);
+  const made = price(requestFor(request, candidate), candidate.algorithm);
   if (isRefusal(made)) return { ...candidate, reason: made.text };
   const { geometry, ms: predictedMs } = made;
   const rival = predictedMs === undefined ? candidate : { ...candidate, predictedMs };

@@ -1,5 +1,5 @@
 import { variesLoop } from "../../kernels/variant.ts";
-import { directFlops, FLOAT_DTYPES } from "../../problem/conv_problem.ts";
+import { FLOAT_DTYPES } from "../../problem/conv_problem.ts";
 import { type Algorithm, type OptionChoice, pointless, slowToCompile } from "../algorithm.ts";
 import { deviceOf } from "../device/h200.ts";
 import { copyTime } from "../device/model.ts";
@@ -11,14 +11,7 @@ import { mostSegments } from "./baseline.ts";
 import { configure, coveringRates, pairOptions, rivalPairs } from "./configure.ts";
 import { enlarged, isWeighed, kernelRates, mayTakeHalf, remembered } from "./half.ts";
 import { DIRECT, isStrided, NEVER, type Omega, reduceAxes, type Throughput } from "./omega.ts";
-import {
-  fastestPair,
-  type KernelPair,
-  pairCost,
-  pairKernels,
-  pairText,
-  possiblePairs,
-} from "./pair.ts";
+import { fastestPair, type KernelPair, pairKernels, pairText, possiblePairs } from "./pair.ts";
 import {
   configured,
   figuresOf,
@@ -46,26 +39,14 @@ function pairOf(request: PlanRequest, mayTake: (omega: Omega) => boolean): Kerne
   return fastestPair(axes.filterWidth, axes.outputWidth, rates, pairOptions(axes));
 }
 
-/** The same of kernels that enlarge errors by `most` at most. */
-export function pairWithin(request: PlanRequest, most: number): KernelPair {
-  return pairOf(request, (omega) => enlarged(request, omega) <= most);
-}
-
 /** The pair that is configured of kernels that enlarge errors by `most` at most, one of which is Ω2(1,1). */
 function configuredWithin(request: PlanRequest, most: number): KernelPair {
   const { pair: _, ...free } = request;
+  const mayTake = (omega: Omega) => enlarged(request, omega) <= most;
   const figures = figuresOf(free);
-  if (isRefusal(figures)) return pairWithin(request, most);
-  const throughput = allowedRates(request, (omega) => enlarged(request, omega) <= most);
-  return configure(request.problem, { ...figures, throughput }).pair;
-}
-
-/** Microseconds that WinRS takes at least: a pair's rate with all multiprocessors busy to the end. */
-export function winrsBound(request: PlanRequest, pair: KernelPair): number {
-  const { problem } = request;
-  const axes = reduceAxes(problem);
-  const rates = coveringRates(axes, kernelRates(request));
-  return directFlops(problem) / (axes.outputWidth / pairCost(pair, rates) * 1e6);
+  if (isRefusal(figures)) return pairOf(request, mayTake);
+  return configure(request.problem, { ...figures, throughput: allowedRates(request, mayTake) })
+    .pair;
 }
 
 /** Microseconds of WinRS as it would be configured; sums are rounded in a pass. */
@@ -106,7 +87,7 @@ export function winrsCandidates(request: PlanRequest, allowed: number): Candidat
     if (most <= allowed) return { algorithm, amplification: most };
     const pair = configuredWithin(request, allowed);
     if (pair.first === DIRECT) {
-      const fastest = pairWithin(request, Infinity);
+      const fastest = pairOf(request, () => true);
       return { algorithm, amplification: pairAmplification(request, fastest) };
     }
     return { algorithm, pair: pairText(pair), amplification: pairAmplification(request, pair) };
@@ -131,8 +112,6 @@ export const winrs: Algorithm<WinrsGeometry> = {
   dtypes: FLOAT_DTYPES,
   refuse: winrsReason,
   candidates: winrsCandidates,
-  // Segments take longer to choose than all else: not where no choice of them could win.
-  atLeast: (request, { amplification }) => winrsBound(request, pairWithin(request, amplification)),
   geometry: winrsGeometry,
   price: winrsTime,
   rivals: winrsRivals,
