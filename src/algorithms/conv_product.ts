@@ -1,6 +1,13 @@
 import { type Cut, partialResultElements } from "./cut.ts";
 import { deviceOf } from "./device/h200.ts";
-import { copyTime, moveTime, overlappedTime, productTime } from "./device/model.ts";
+import {
+  copyTime,
+  type DeviceModel,
+  moveTime,
+  overlappedTime,
+  productTime,
+  residentPolicies,
+} from "./device/model.ts";
 import { convEpilogue, pass, reducePass, reduceTilesPass } from "./passes.ts";
 import type { Pass } from "./plan.ts";
 import type { PlanRequest } from "./request.ts";
@@ -341,12 +348,27 @@ function tensorsTime(request: PlanRequest, stored = 1): number {
 /** Tiles stay f16 where moving data takes at least this share of the time of multiplying: conversions slow products down. */
 const MOVING = 0.2;
 
+/** Whether the f32 tiles of workgroups that a multiprocessor could run side by side do not fit its memory. */
+function crowded(device: DeviceModel, policy: TilePolicy): boolean {
+  const bytes = 4 * (policy.rows + policy.columns) * policy.depth;
+  return residentPolicies(device, policy) * bytes > device.sharedBytes;
+}
+
+/** Share of its rate that a product of threads keeps whose tiles stay halves: it converts what it multiplies. */
+export function convertingShare(request: PlanRequest, cut: Cut): number {
+  const half = withHalfTile(request, cut).schedule?.halfTile === true;
+  return half && cut.policy.matrix === undefined ? deviceOf(request).shares.halfTiles : 1;
+}
+
 /** The request with f16 tiles, where the planner chooses them: on matrix units, and where memory bounds the product. */
 export function withHalfTile(request: PlanRequest, cut: Cut): PlanRequest {
   const { dtype, schedule: variant } = request;
   if (dtype !== "f16" || variant?.halfTile !== undefined) return request;
-  const multiplying = productTime(cut.cost, deviceOf(request).rates.gathered);
-  const half = cut.policy.matrix !== undefined || tensorsTime(request) >= MOVING * multiplying;
+  const { policy, cost } = cut;
+  const device = deviceOf(request);
+  const multiplying = productTime(cost, device.rates.gathered);
+  const half = policy.matrix !== undefined || crowded(device, policy) ||
+    tensorsTime(request) >= MOVING * multiplying;
   return half ? { ...request, schedule: { ...request.schedule, halfTile: true } } : request;
 }
 

@@ -59,18 +59,25 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
       ? depthShare(shares, policy, extent, access.runs) *
         (access.gathered ? gatheredShare(shares, policy, access) : 1)
       : 1;
+    const plain = access.gathered && row === undefined && isHalves(policy);
+    const met = plain ? across * (shares.gathered[policy.name] ?? 1) : across;
     const loader = { ...access, vector: access.vector ?? 1 };
     const [places, deep] = loadedTile(loader, extent, policy.depth);
-    if (dealsRows(loader, places, deep, threads)) return across;
+    if (dealsRows(loader, places, deep, threads)) return met;
     // Gathered loads compute an address each anyway; matrix units load eight elements at a time.
     const loads = places * deep / (8 * threads);
-    if (policy.matrix !== undefined && access.gathered && Number.isInteger(loads)) return across;
-    return across * shares[policy.matrix === undefined ? "dealtUnevenly" : "dealtUnevenlyOnUnits"];
+    if (policy.matrix !== undefined && access.gathered && Number.isInteger(loads)) return met;
+    return met * shares[policy.matrix === undefined ? "dealtUnevenly" : "dealtUnevenlyOnUnits"];
   };
   const split = (shares.f16x3 || SPLIT_SHARE) *
     (shares.halves[policy.name] ?? SPLIT_TILE);
   const rate = policyShare(device, policy) * (policy.matrix?.split ? split : 1);
   return rate * side(a, policy.rows) * side(b, policy.columns);
+}
+
+/** Whether a policy multiplies f16 on matrix units. */
+function isHalves({ matrix }: TilePolicy): boolean {
+  return matrix?.unit.component === "f16" && !matrix.split;
 }
 
 /** Gain of each tap beyond three in a row of taps, whose loads serve more products. */
@@ -170,7 +177,7 @@ export function loopCost(
   policy: TilePolicy,
 ): (parts: readonly LoopPart[]) => number {
   const { multiprocessors } = device;
-  const { share = 1 } = product;
+  const { share = 1, resultBytes = 4 } = product;
   const few = isSmallCpu(device);
   const { fill, store, storeAgain, unitStore } = few ? SMALL_DEVICE : device.costs;
   const tile = policy.rows * policy.columns;
@@ -185,7 +192,8 @@ export function loopCost(
     const flush = flushOf(policy, product, steps);
     // Times that sums are stored and read again on their way.
     const again = flush?.totals === "result" ? Math.ceil(steps / flush.interval) - 1 : 0;
-    return tile * (depth * steps + (onUnits ? 0 : store) + again * storeAgain * bytes);
+    return tile *
+      (depth * steps + (onUnits ? 0 : store * resultBytes / 4) + again * storeAgain * bytes);
   };
   const filling = onUnits ? 0 : tile * depth * fill;
   const ends = onUnits ? tile * unitStore * bytes : 0;

@@ -28,6 +28,8 @@ export interface Product {
   readonly elements: number;
   /** Bytes of a partial result; 4 where absent. */
   readonly partialBytes?: number;
+  /** Bytes of a result, where whole tiles store it; 4 where absent. */
+  readonly resultBytes?: number;
   /** Whether a cut may run some tiles whole and others split: stream-K. */
   readonly streams?: boolean;
   /** Whether a pass of its own finishes its sums, whether they are of splits or whole. */

@@ -3,6 +3,7 @@ import { productBytes } from "../kernels/product_kernel.ts";
 import type { KernelVariant } from "../kernels/variant.ts";
 import {
   GATHERED_POLICY_NAMES,
+  HALF_POLICY_NAMES,
   isMatrixPolicyName,
   isMatrixTile,
   LOADED,
@@ -107,7 +108,10 @@ export function tileCandidates(
       // Nothing is gained by a step of all the depth.
       (policy.deeper === undefined || product.steps(policy) > 1)
     );
-  const units = weighed(matrices);
+  const halves = matrix?.unit.component === "f16" && !matrix.split;
+  const units = weighed(
+    halves ? matrices : matrices.filter(({ name }) => !HALF_POLICY_NAMES.includes(name)),
+  );
   // Where there are matrix units, all but the thin ones are slower.
   const candidates = unitsAlone(product)
     ? units

@@ -98,6 +98,8 @@ export const CHECK_DEVICE: DeviceModel = {
     matrices: { along: 0.7, across: 0.42 },
     depthRows: {},
     gatheredRows: {},
+    halfTiles: 1,
+    gathered: {},
     narrowLoads: 1,
     singleHalves: { gathered: 1, correlated: 1 },
     fewHalves: { one: 1, four: 1 },

@@ -28,7 +28,7 @@ function policy(
 
 /**
  * Policies on matrix units. Tiles of units of 16 x 16 x 16 halves: 64x64x32, 128x64x32, 64x256x32, 64x192x32, 32x256x32, 16x256x32,
- * 128x128x32, 128x96x32, 96x128x32 of four subgroups, as much 16 deep, of eight; 256x96x32, 96x256x32, 128x192x32, 192x128x32, 128x256x32, and 16 deep 256x128 and 128x256. All fit
+ * 32x64x32, 16x128x32, 128x16x32, 128x128x32, 128x96x32, 96x128x32 of four subgroups, as much 16 deep, of eight; 256x96x32, 96x256x32, 128x192x32, 192x128x32, 128x256x32, and 16 deep 256x128 and 128x256. All fit
  * 48 KiB of workgroup memory.
  */
 const MATRIX_POLICIES: readonly MatrixPolicy[] = [
@@ -44,6 +44,10 @@ const MATRIX_POLICIES: readonly MatrixPolicy[] = [
   // For results of 32 and of 16 rows.
   policy("matrix-short", [1, 4], [2, 4], 2, [1, 4]),
   policy("matrix-flat", [1, 4], [1, 4], 2, [1, 4]),
+  // Half and a quarter of these, and of few columns: more run side by side where tiles wait for memory, and cut small results finer.
+  policy("matrix-64-short", [2, 2], [1, 2], 2, [1, 2]),
+  policy("matrix-128-flat", [1, 4], [1, 2], 2, [1, 2]),
+  policy("matrix-narrow", [4, 1], [2, 1], 2, [2, 1]),
   // Where the results make fewer waves of them: as many run side by side as of `square`.
   policy("matrix-square-96-columns", [2, 2], [4, 3], 2, [4, 1]),
   policy("matrix-square-96-rows", [2, 2], [3, 4], 2, [1, 4]),
@@ -58,6 +62,13 @@ const MATRIX_POLICIES: readonly MatrixPolicy[] = [
   policy("matrix-large", [2, 4], [4, 4], 2, [1, 2]),
   policy("matrix-ahead-tall", [4, 2], [4, 4], 1, [1, 2]),
   policy("matrix-ahead-wide", [2, 4], [4, 4], 1, [1, 2]),
+];
+
+/** Names of those that `auto` weighs for f16 alone. */
+export const HALF_POLICY_NAMES: readonly string[] = [
+  "matrix-64-short",
+  "matrix-128-flat",
+  "matrix-narrow",
 ];
 
 /** Names of all policies on matrix units. */

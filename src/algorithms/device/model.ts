@@ -72,6 +72,8 @@ export type DeviceShares = Readonly<{
   gradientFar: number;
   /** Of `depthwise` of several input channels a group: f16 over f32. */
   halfGroups: number;
+  /** Of f16: products of threads that convert halves of their tiles as they multiply them. */
+  halfTiles: number;
   /** Of `stream`: results that leave one element at a time. */
   single: number;
   /** Of `stream`, where channels do not lie innermost: non-fused Winograd's transforms of 8x8. */
@@ -92,6 +94,8 @@ export type DeviceShares = Readonly<{
   depthRows: Readonly<Record<number, number>>;
   /** The same of implicit GEMM's images, beside it: the shorter the rows, the more often their places are found. */
   gatheredRows: Readonly<Record<number, number>>;
+  /** Of f16 on matrix units by policy, over what `policies` has: images that are gathered tap by tap. */
+  gathered: Readonly<Record<string, number>>;
   /** Of matrix units by policy, over what `policies` has: those that load rows of taps once, of backward-filter with those of later steps. */
   tapRows: Readonly<Record<string, number>>;
   tapRings: Readonly<Record<string, number>>;

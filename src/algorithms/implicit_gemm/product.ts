@@ -4,7 +4,14 @@ import { fullVariant } from "../../kernels/variant.ts";
 import { packedElements } from "../../kernels/pack.ts";
 import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
 import type { Layout } from "../../tensor/layout.ts";
-import { addsUp, gatheredTime, storedShare, streamsOf, targetStore } from "../conv_product.ts";
+import {
+  addsUp,
+  convertingShare,
+  gatheredTime,
+  storedShare,
+  streamsOf,
+  targetStore,
+} from "../conv_product.ts";
 import { type Cut, cutProduct } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
 import { productTime } from "../device/model.ts";
@@ -12,7 +19,7 @@ import { quantizeTime, sumsRequest } from "../passes.ts";
 import { type Product, productUnit, stepsOf } from "../product.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { bufferBytes, operandBytes, resultElements } from "../tensors.ts";
+import { bufferBytes, operandBytes, resultBytes, resultElements } from "../tensors.ts";
 import { accessVector, type Operands } from "./access.ts";
 import { classOperands } from "./class_operands.ts";
 import { correlationOperands } from "./correlation_operands.ts";
@@ -29,8 +36,9 @@ export function storesApart(request: PlanRequest, { result, rows }: Operands): b
 export function implicitTime(
   request: PlanRequest,
   operands: Operands,
-  { policy, cost }: Cut,
+  cut: Cut,
 ): number {
+  const { policy, cost } = cut;
   const { problem, layout } = request;
   const { rates, shares } = deviceOf(request);
   const rate = problem.op !== "bwd-filter"
@@ -43,7 +51,9 @@ export function implicitTime(
     : operands.crossesTaps(policy) && alone
     ? shares.linear
     : 1;
-  const units = policy.matrix === undefined ? 1 : unitsShare(request, operands, policy);
+  const units = policy.matrix === undefined
+    ? convertingShare(request, cut)
+    : unitsShare(request, operands, policy);
   const { result, rows } = operands;
   // A filter that is read in place, element by element.
   const uncoalesced = operands.left === "filter" && operands.a.vector === 1 &&
@@ -167,15 +177,25 @@ function hasRoom(
     (planned.product.workspaceBytes?.(planned.cut.policy) ?? 0) <= maxWorkspaceBytes;
 }
 
+/** A product on matrix units, and where these multiply halves that are read as they lie by threads alone: how loads suit them differs. */
+function processorsOf(product: Product, written: Written | undefined): readonly Product[] {
+  const { matrix, b } = product;
+  const halves = matrix?.unit.component === "f16" && !matrix.split;
+  const both = halves && written === undefined && b.sharedTaps === undefined;
+  return both ? [product, { ...product, matrix: undefined }] : [product];
+}
+
 function leastProduct(asked: PlanRequest, tapRows: boolean): Planned<ImplicitProduct> {
-  const tried = preparationsOf(asked, tapRows).map((preparation): Planned<ImplicitProduct> => {
+  const tried = preparationsOf(asked, tapRows).flatMap((preparation) => {
     const { operands, written } = preparation;
     const request = written?.request ?? asked;
     const product = productOf(request, operands, written ? writtenBytes(written) : 0);
-    const cut = cutProduct(request, product);
-    if (isRefusal(cut)) return cut;
     const writing = written ? writingTime(asked, written) : 0;
-    return { ...preparation, product, cut, time: writing + implicitTime(request, operands, cut) };
+    return processorsOf(product, written).map((product): Planned<ImplicitProduct> => {
+      const cut = cutProduct(request, product);
+      if (isRefusal(cut)) return cut;
+      return { ...preparation, product, cut, time: writing + implicitTime(request, operands, cut) };
+    });
   });
   // Where a packed filter does not fit, the filter is read in place if it can be.
   const roomy = tried.filter((one) => hasRoom(asked, one));
@@ -202,6 +222,11 @@ export function operandsProduct(
   };
 }
 
+/** Whether tensors are of floats of two bytes. */
+function isHalf(request: PlanRequest): boolean {
+  return request.dtype !== "i8" && operandBytes(request) === 2;
+}
+
 /** The product of a request's operands, before it is cut. */
 function productOf(request: PlanRequest, operands: Operands, written: number): Product {
   const elements = resultElements(request.problem);
@@ -209,6 +234,7 @@ function productOf(request: PlanRequest, operands: Operands, written: number): P
   return {
     ...operandsProduct(operands, request),
     elements,
+    ...(isHalf(request) && { resultBytes: resultBytes(request) }),
     workspaceBytes: (policy) => {
       const pack = operands.pack(policy);
       return written + sums +
