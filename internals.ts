@@ -42,7 +42,7 @@ export type {
 } from "./src/problem/plan_arithmetic.ts";
 
 export type { Candidate, Rival } from "./src/algorithms/plan.ts";
-export { type Balance, BALANCES } from "./src/algorithms/schedule.ts";
+export { type Balance, BALANCES, scheduleText } from "./src/algorithms/schedule.ts";
 export { type MathChoice, MATHS } from "./src/algorithms/request.ts";
 export type { TunedChoice, TuningTable } from "./src/algorithms/request.ts";
 export {

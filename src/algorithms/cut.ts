@@ -5,7 +5,7 @@ import { isSmallCpu, loopCost, residentTiles } from "./loop_cost.ts";
 import { MOST_ITERATIONS } from "./passes.ts";
 import type { Product } from "./product.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
-import type { Balance } from "./schedule.ts";
+import type { Balance, Schedule } from "./schedule.ts";
 import type { PlanRequest } from "./request.ts";
 import { tileCandidates, type TileRequest } from "./tile_candidates.ts";
 import { doubleBuffersRegisters } from "../kernels/loop/matrix_tile.ts";
@@ -52,6 +52,12 @@ export function cutArithmetic(
   }
   const segment = longest * policy.depth;
   return { ...unit, chain: flush === undefined ? segment : flush.interval * policy.depth, segment };
+}
+
+/** A request's schedule with the tile and the splits that were chosen. */
+export function cutSchedule(cut: Cut, { schedule }: Pick<PlanRequest, "schedule">): Schedule {
+  const { policy: { name }, splits } = cut;
+  return { ...schedule, policy: name, splits, balance: balanceOf(cut) };
 }
 
 export function balanceOf({ head, splits }: Cut): Exclude<Balance, "auto"> {

@@ -2,6 +2,7 @@ import { type Kernel, WORKGROUP_BYTES } from "../kernels/kernel.ts";
 import type { KernelVariant } from "../kernels/variant.ts";
 import type { ChannelOperand } from "../problem/epilogue.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import type { Schedule } from "./schedule.ts";
 
 /** The name of an algorithm in the registry; `auto` lets the planner choose one. */
 export type AlgorithmName = string;
@@ -109,6 +110,8 @@ export interface Plan {
   readonly amplification?: number;
   /** How the sums are rounded: what the check simulates. */
   readonly arithmetic: PlanArithmetic;
+  /** How its kernels run: what was asked for, with the tile and the splits that were chosen. Absent where nothing is chosen. */
+  readonly schedule?: Schedule;
   /** What `auto` weighed, this plan's algorithm first; absent where the algorithm was named, or nothing was weighed. */
   readonly rivals?: readonly Rival[];
   /** Why this plan, one sentence a line, for `wgconv plan`. */

@@ -82,3 +82,34 @@ export function refuseSchedule(
     ? "its kernels come in one variant only"
     : `its kernels differ by ${own.join(", ").replace(/, ([^,]*)$/, " and $1")} alone`;
 }
+
+/**
+ * A schedule in words: `policy tall, splits 4 (split-k), without prefetch`.
+ *
+ * @example
+ * ```ts
+ * import { scheduleText } from "@wgconv/wgconv/internals";
+ * import assert from "node:assert/strict";
+ *
+ * const text = scheduleText({ policy: "tall", splits: 4, prefetch: false });
+ * assert.equal(text, "policy tall, splits 4, without prefetch");
+ * ```
+ */
+export function scheduleText(
+  { policy, splits, balance, flush, raster, ...rest }: Schedule,
+): string {
+  const switches = (on: boolean) =>
+    Object.entries(VARIANT_TRAITS).flatMap(([name, key]) => rest[key] === on ? [name] : []);
+  const how = balance === undefined || balance === "none" ? "" : ` (${balance})`;
+  const said: [string, string | number | undefined][] = [
+    ["policy", policy],
+    ["splits", splits === undefined ? undefined : `${splits}${how}`],
+    ["flush", flush],
+    ["raster", raster === 0 ? "rows" : raster],
+    ["with", switches(true).join(" ") || undefined],
+    ["without", switches(false).join(" ") || undefined],
+  ];
+  return said.flatMap(([name, value]) => value === undefined ? [] : [`${name} ${value}`]).join(
+    ", ",
+  );
+}

@@ -56,6 +56,7 @@ import { type Trace, traceMainloops, traceText } from "../kernels/schedule/trace
 import type { Kernel } from "../kernels/kernel.ts";
 import { FORCE_HELP, proveOutputs } from "./outputs.ts";
 import { writeOutput } from "../npy/mod.ts";
+import { scheduleText } from "../algorithms/schedule.ts";
 
 const EXAMPLES = `
 A plan needs no GPU. It keeps to the limits that every WebGPU device has, to those of a file (JSON with
@@ -366,6 +367,9 @@ function planReport(
     ["tensors", `${dtypes}, ${layout} with filter ${filterLayout}`],
     ["algorithm", plan.algorithm],
     ["kernel", plan.kernel],
+    ...(plan.schedule === undefined
+      ? []
+      : [["schedule", scheduleText(plan.schedule)] as [string, string]]),
     ["memory", memoryText(planMemory(plan, problem.op))],
     ...(plan.predictedMs === undefined
       ? []
@@ -413,6 +417,7 @@ function planJson(
     filter_layout: filterLayout,
     algorithm: plan.algorithm,
     kernel: plan.kernel,
+    ...defined({ schedule: plan.schedule }),
     workspace_bytes: plan.workspaceBytes,
     memory_bytes: planMemory(plan, problem.op),
     ...(plan.predictedMs === undefined

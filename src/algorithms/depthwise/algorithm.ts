@@ -106,6 +106,7 @@ function planResults(request: PlanRequest, shape: DepthwiseShape, mode: SizeMode
       inner: "taps",
       ...(segments * shape.sharing === 1 ? {} : { chain: inSegment, segment: inSegment }),
     },
+    schedule: { ...request.schedule, ...(segments === 1 ? {} : { splits: segments }) },
     notes: [
       `${groupsText(shape)}, a thread makes ${shape.results} ${
         shape.results === 1 ? "result" : "results"

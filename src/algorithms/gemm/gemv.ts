@@ -304,6 +304,7 @@ export function planGemv(request: GemmRequest, shape: GemvShape): Planned<Plan> 
     passes,
     multiplications,
     arithmetic: gemvArithmetic(shape, types),
+    schedule: { ...request.schedule, policy: GEMV, splits: count },
     notes: gemvNotes(shape, request),
   });
   return runnable(plan, request);

@@ -30,7 +30,7 @@ import {
 } from "../../problem/gemm_problem.ts";
 import { splitDrift } from "../../problem/split_rounding.ts";
 import { planTunedProduct } from "../cost/tuned.ts";
-import { type Cut, cutNotes, refuseCounts, UNBOUND_NOTE } from "../cut.ts";
+import { type Cut, cutNotes, cutSchedule, refuseCounts, UNBOUND_NOTE } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
 import { pass, reducePass, reduceTilesPass, refuseBindings, runnable } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
@@ -227,6 +227,7 @@ function planMath(asked: GemmRequest, known?: Planned<Cut>): Planned<Plan> {
     ],
     multiplications: main.multiplications,
     arithmetic: { ...sums, ...drift },
+    schedule: { ...cutSchedule(cut, request), raster: variant.raster },
     notes: [
       ...cutNotes(cut, productWorkgroups({ ...shape, splits: 1 }, policy), request),
       ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),

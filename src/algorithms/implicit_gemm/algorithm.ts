@@ -17,7 +17,7 @@ import {
   productPass,
   withHalfTile,
 } from "../conv_product.ts";
-import { cutArithmetic, cutNotes } from "../cut.ts";
+import { cutArithmetic, cutNotes, cutSchedule } from "../cut.ts";
 import { geometryInMath, LEAST_SPLIT_DEPTH, type MathGeometry, planInMath } from "../halves.ts";
 import { quantizePass, sumsRequest } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
@@ -123,6 +123,7 @@ function planImplicitGemm(
       uncut.matrix?.chain,
       tapRingOf(operands.b)?.row?.steps,
     ),
+    schedule: cutSchedule(cutting.cut, request),
     notes: [
       (operands.classes === undefined
         ? `a product of ${rows} x ${columns} x ${depth}`

@@ -16,7 +16,7 @@ import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { meanChain } from "../../problem/split_rounding.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { cutTiles, productPass } from "../conv_product.ts";
-import { cutNotes } from "../cut.ts";
+import { cutNotes, cutSchedule } from "../cut.ts";
 import { stridesOf } from "../geometry.ts";
 import { halvesArithmetic } from "../halves.ts";
 import {
@@ -128,6 +128,7 @@ export function planHalves(
     ],
     multiplications: main.multiplications,
     arithmetic,
+    schedule: cutSchedule(cut, asked),
     notes: [
       `a product of ${operands.rows} x ${operands.columns} x ${products}`,
       HALVES_NOTE,

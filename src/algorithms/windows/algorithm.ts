@@ -20,7 +20,7 @@ import {
   tapDepth,
   withHalfTile,
 } from "../conv_product.ts";
-import { cutArithmetic, cutNotes, cutProduct } from "../cut.ts";
+import { cutArithmetic, cutNotes, cutProduct, cutSchedule } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
 import { productTime } from "../device/model.ts";
 import type { Pass, Plan } from "../plan.ts";
@@ -111,6 +111,7 @@ function planIm2winFused(asked: FusedGeometry, mode: SizeMode): Planned<Plan> {
     passes: resultElements(problem) === 0 ? [] : [...pack, main.product, ...main.sums],
     multiplications: main.product.multiplications,
     arithmetic: cutArithmetic(main.cut, whole.steps(policy), whole.matrix?.chain),
+    schedule: cutSchedule(main.cut, request),
     notes: [
       `window rows built in workgroup memory, ` +
       `${interleave === 4 ? "four images a vector" : "single images"}, ` +

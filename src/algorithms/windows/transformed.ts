@@ -24,7 +24,14 @@ import {
   productPass,
   streamsOf,
 } from "../conv_product.ts";
-import { type Cut, cutArithmetic, cutNotes, cutProduct, partialResultElements } from "../cut.ts";
+import {
+  type Cut,
+  cutArithmetic,
+  cutNotes,
+  cutProduct,
+  cutSchedule,
+  partialResultElements,
+} from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
 import { copyTime, moveTime, productTime } from "../device/model.ts";
 import { packedShape } from "../geometry.ts";
@@ -272,6 +279,7 @@ export function planTransformed(
     passes: resultElements(request.problem) === 0 ? [] : [...pack, ...passes],
     multiplications: passes.reduce((sum, one) => sum + one.multiplications, 0),
     arithmetic: cutArithmetic(used, Math.ceil(depth / policy.depth)),
+    schedule: cutSchedule(used, request),
     notes: [
       transform.note(request, geometry, columns) +
       (chunked ? `, in ${chunks.length} chunks of the batch` : ""),

@@ -85,6 +85,7 @@ function planFused(
     multiplications: made.reduce((sum, { products }) => sum + products, 0),
     amplification: runsAmplification(cuts.map(({ runs }) => runs)),
     arithmetic,
+    schedule: { ...request.schedule, policy: slicePolicyName(cuts[0]!.policy), splits },
     notes: made.flatMap(({ notes }) => notes),
   });
   // Full blocks beside split ones need bindings for both results.

@@ -22,7 +22,7 @@ import { type ConvTensor, directFlops, FLOAT_DTYPES } from "../../problem/conv_p
 import { elementCount } from "../../tensor/tensor.ts";
 import { amplification2d } from "../../winograd/amplification.ts";
 import type { Algorithm } from "../algorithm.ts";
-import { cutNotes } from "../cut.ts";
+import { cutNotes, cutSchedule } from "../cut.ts";
 import { ceilTo } from "../geometry.ts";
 import { type MathGeometry, planInMath } from "../halves.ts";
 import { clearMarksPass, convEpilogue, pass, reducePass } from "../passes.ts";
@@ -352,6 +352,7 @@ function planWinograd({ geometry, chunk }: ChunkedGeometry, mode: SizeMode): Pla
       }],
       ...(sums ?? (splits === 1 ? {} : { chain: perSplit, segment: perSplit })),
     },
+    schedule: cutSchedule(chunk.cut, request),
     notes: notesOf(geometry, chunk, count),
   });
 

@@ -28,6 +28,7 @@ import { canonicalName } from "../../kernels/kernel.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
+import { defined } from "../../defined.ts";
 
 export function winrsReason(request: PlanRequest): string | undefined {
   const { problem, pair } = request;
@@ -202,6 +203,8 @@ export function planConfiguration(
       ...winrsArithmetic(problem, configuration, shares, kernels),
       ...(isHalf(request) ? { transformed: "f16" } : {}),
     },
+    // Segments of a kind follow from no number of them.
+    ...defined({ schedule: request.schedule }),
     notes: [
       ...describeConfiguration(
         problem,
