@@ -202,6 +202,10 @@ export function mostResults(request: PlanRequest, { taps, stride }: Axis, run: n
 const SUMS = { vectors: 28, single: 64, software: 8 };
 /** Workgroups that a multiprocessor of backward-filter should have: of vectors, whose sums fill its registers, and of single elements. */
 const WORKGROUPS = { vectors: 2, single: 4 };
+/** Registers of a thread of it beside its sums: loaded values and places. */
+const OTHER_REGISTERS = 50;
+/** Least share of whole waves that its workgroups should fill. */
+const FILLED = 0.85;
 /** Runs of places that a thread of it should have at least. */
 const LEAST_UNITS = 2;
 /** Runs of places that a thread has at most: a software device stops long loops. */
@@ -329,7 +333,12 @@ export function depthwiseFilterShape(
     filter: { channel: channel!, input: inputStride!, axes: widen(threeOf(strides, 0)) },
   };
   const segments = request.schedule?.splits ??
-    segmentsFor(request, units / threads.walkers, depthwiseFilterBlocks(shape));
+    segmentsFor(
+      request,
+      units / threads.walkers,
+      depthwiseFilterBlocks(shape),
+      width * taps.run * taps.others * own.filters * own.inputs,
+    );
   const inTurn = segments > SUMMED ? Math.floor(Math.sqrt(segments)) : 1;
   const grouped = Math.floor(segments / inTurn);
   return {
@@ -338,12 +347,26 @@ export function depthwiseFilterShape(
   };
 }
 
+/** Segments that fill the device with workgroups of so many sums a thread. Of f32 as many workgroups whatever these are. */
+function wantedSegments(request: PlanRequest, blocks: number, sums: number): number {
+  const { multiprocessors, registers } = deviceOf(request);
+  const most = WORKGROUPS[depthwiseVector(request).width === 4 ? "vectors" : "single"];
+  if (operandBytes(request) === 4) return Math.floor(most * multiprocessors / blocks);
+  const resident = Math.floor(registers / (THREADS * (sums + OTHER_REGISTERS)));
+  const slots = Math.max(1, Math.min(most, resident)) * multiprocessors;
+  const fillings = [1, 2].map((waves) => {
+    const segments = Math.floor(waves * slots / blocks);
+    return { segments, share: segments * blocks / (waves * slots) };
+  });
+  const [one, two] = fillings as [typeof fillings[0], typeof fillings[0]];
+  return one.share >= FILLED || one.share >= two.share ? one.segments : two.segments;
+}
+
 /** Segments that give every multiprocessor enough workgroups, and every thread enough to do. */
-function segmentsFor(request: PlanRequest, units: number, blocks: number): number {
+function segmentsFor(request: PlanRequest, units: number, blocks: number, sums: number): number {
   const { multiprocessors } = deviceOf(request);
   // Whole waves: a few workgroups more would wait for all others.
-  const workgroups = WORKGROUPS[depthwiseVector(request).width === 4 ? "vectors" : "single"];
-  const wanted = Math.floor(workgroups * multiprocessors / Math.max(1, blocks));
+  const wanted = wantedSegments(request, Math.max(1, blocks), sums);
   // Threads with little to do are better than idle multiprocessors.
   const needed = Math.ceil(multiprocessors / Math.max(1, blocks));
   const worth = Math.floor(units / LEAST_UNITS);
