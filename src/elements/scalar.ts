@@ -43,6 +43,11 @@ export function zeroOf(scalar: Scalar, width: 1 | 4): string {
   return heldScalar(scalar) === "f32" && width === 1 ? "0.0f" : `${typeName(scalar, width)}()`;
 }
 
+/** A value where all conditions hold, and `zero` elsewhere: of values masks are made here alone. All are WGSL. */
+export function masked(value: string, zero: string, inside: readonly string[] = []): string {
+  return inside.length === 0 ? value : `select(${zero}, ${value}, ${inside.join(" && ")})`;
+}
+
 /** A literal that WGSL reads back to the same value of the type. */
 export function literalOf(scalar: Scalar, value: number): string {
   if (scalar === "i32" || scalar === "u32" || scalar === "i8") return `${scalar}(${value})`;

@@ -1,6 +1,6 @@
 /** Passes that write what filters meet as matrices: all taps of images, or those of one axis as channels. */
 import { range } from "./lists.ts";
-import { type Scalar, typeName, zeroOf } from "../elements/scalar.ts";
+import { masked, type Scalar, typeName, zeroOf } from "../elements/scalar.ts";
 import { type Axis, axisDigits, axisSizes, columnsOf, digitsText, spotsOf } from "./axes.ts";
 import { eachElement, type ModuleBuilder, type SizedKernel, textKernel } from "./module.ts";
 
@@ -86,7 +86,7 @@ export function im2colKernel(
   const wgsl = [
     `fn element(group: u32, row: u32, column: u32) -> ${shared === "none" ? one : four} {`,
     text,
-    `  return select(${zeroOf(element, shared === "none" ? 1 : 4)}, ${loads}, inside);`,
+    `  return ${masked(loads, zeroOf(element, shared === "none" ? 1 : 4), ["inside"])};`,
     "}",
     eachElement(count),
     `  let first = i % ${vectors} * 4u;`,
@@ -217,7 +217,7 @@ export function unfoldKernel(
     `  let offset = batch * ${strides.batch} + row * ${strides.row} +`,
     `    (source - ${padding}) * ${sourceStride} + index % ${channels} * ${strides.channel};`,
     "  let at = select(0u, offset, inside);",
-    `  return select(${zeroOf(from.value, 1)}, ${value}, inside);`,
+    `  return ${masked(value, zeroOf(from.value, 1), ["inside"])};`,
     "}",
     bytes && [
       "// Of each the last eight bits.",

@@ -3,7 +3,7 @@ import directTemplate from "../../shaders/im2win.wgsl" with { type: "text" };
 import stagedTemplate from "../../shaders/im2win_staged.wgsl" with { type: "text" };
 import { type Axis, axisDigits, axisSizes, digitsText } from "./axes.ts";
 import { type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
-import { type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
+import { masked, type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
 
 /**
  * An input tensor in window order. The axes but the last are *outer*: H, or D and H. For four images at a time,
@@ -171,7 +171,7 @@ export function im2winKernel(
       `(group * ${channels} + r) * ${size("channel_stride", shape.channelStride)} + ${
         all.map((d) => `at${d} * ${sizes.sourceStride[d]}`).join(" + ")
       };`,
-      `    let value = select(${zeroOf(element, interleave)}, ${load("offset")}, inside);`,
+      `    let value = ${masked(load("offset"), zeroOf(element, interleave), ["inside"])};`,
     ].join("\n");
   }
 }

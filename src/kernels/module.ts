@@ -4,6 +4,7 @@ import type { BindingKind, Kernel } from "./kernel.ts";
 import type { Subgroups } from "./matrix_units.ts";
 import {
   heldScalar,
+  masked,
   type Scalar,
   scalarBytes,
   scalarFeature,
@@ -170,10 +171,7 @@ export function moduleBuilder(
       const names = range(split.parts).map((part) =>
         split.parts === 1 ? `${name}_data` : `${name}_data${part}`
       );
-      const masked = (text: string, inside: readonly string[] = []) =>
-        inside.length === 0
-          ? text
-          : `select(${zeroOf(value, vector)}, ${text}, ${inside.join(" && ")})`;
+      const zero = zeroOf(value, vector);
       for (const part of names) {
         text.push(
           `@group(0) @binding(${kinds.length}) var<storage, ${access}> ${part}: array<${
@@ -186,7 +184,7 @@ export function moduleBuilder(
         return {
           vector,
           value,
-          load: (index, inside) => masked(loaded(`${name}_data[${index}]`), inside),
+          load: (index, inside) => masked(loaded(`${name}_data[${index}]`), zero, inside),
           store: (index, text) => `${name}_data[${index}] = ${stored(text)};`,
         };
       }
@@ -218,7 +216,7 @@ export function moduleBuilder(
           // Of what is written few kernels read.
           if (!loads) text.push(loader);
           loads = true;
-          return masked(loaded(`load_${name}(${index})`), inside);
+          return masked(loaded(`load_${name}(${index})`), zero, inside);
         },
         store: (index, text) => `store_${name}(${index}, ${stored(text)});`,
       };

@@ -1,4 +1,5 @@
 /** The text of {@linkcode depthwiseKernel}: where threads' results lie, their products and their stores. */
+import { masked, zeroOf } from "../../elements/scalar.ts";
 import { lines, range } from "../lists.ts";
 import { type Digit, digitsText } from "../axes.ts";
 import { applyEpilogue } from "../epilogue.ts";
@@ -267,7 +268,7 @@ function productText(text: DepthwiseText): string {
               const loaded = widened(taps.load(at));
               // Outside of a branch: no value times another source's weight is nothing, but of infinities.
               return isUneven(shape) && loop.over !== "rounds"
-                ? `select(vec4f(), ${loaded}, there)`
+                ? masked(loaded, zeroOf("f32", 4), ["there"])
                 : loaded;
             }
             const { step } = groupedChannels(text);

@@ -1,5 +1,5 @@
 /** The products of a thread of a matrix times vectors, and how a workgroup adds its threads' sums. */
-import { type Scalar, typeName, zeroOf } from "../../elements/scalar.ts";
+import { type Scalar, typeName } from "../../elements/scalar.ts";
 import { range } from "../lists.ts";
 import type { TensorAccess } from "../module.ts";
 import { treeSum } from "../sums.ts";
@@ -52,14 +52,8 @@ export function roundText(shape: GemvShape, operands: GemvOperands, masked: bool
   const lines: string[] = [];
   const say = (text: string) => lines.push(`    ${text}`);
   const at = (j: number) => masked ? `block${j}` : j === 0 ? "block" : `(block + ${j * lanes}u)`;
-  const load = (name: string, { value, vector, load }: TensorAccess, index: string, j: number) => {
-    const loaded = load(index);
-    say(
-      `let ${name} = ${
-        masked ? `select(${zeroOf(value, vector)}, ${loaded}, inside${j})` : loaded
-      };`,
-    );
-  };
+  const load = (name: string, { load }: TensorAccess, index: string, j: number) =>
+    say(`let ${name} = ${load(index, masked ? [`inside${j}`] : [])};`);
   /** Of the vectors: value `i` of block `j`. */
   const component = (j: number, i: number, which: number) => {
     if (block === 1) return `v${j}_${which}`;

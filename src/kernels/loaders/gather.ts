@@ -16,7 +16,7 @@ import {
   type TileAccess,
   type TileLoader,
 } from "../loader.ts";
-import { zeroOf } from "../../elements/scalar.ts";
+import { masked, zeroOf } from "../../elements/scalar.ts";
 
 export interface GatherShape {
   readonly direction: Direction;
@@ -182,7 +182,7 @@ export function gatherLoader(
     const inside = beyond ? [`b_c${k} < ${channels}`] : [];
     return `      ${target} = ${source.load(`${base(p)} + b_far${k}`, inside)};`;
   };
-  const mask = (p: number, value: string) => `select(${zero}, ${value}, b_keep${p})`;
+  const mask = (p: number, value: string) => masked(value, zero, [`b_keep${p}`]);
   const channelDepth = (more: readonly string[]) => (slot: number, row: string) =>
     lines(
       `      let b_c${slot} = b_channel + ${row};`,
@@ -243,7 +243,7 @@ export function gatherLoader(
           "      {",
           gathered(p, (d) => tapsOf(k)[d]!, ""),
           `      let value = ${source.load(`offset + b_far${k}`)};`,
-          `      ${target} = select(${zero}, value, inside && b_in${k});`,
+          `      ${target} = ${masked("value", zero, ["inside", `b_in${k}`])};`,
           "      }",
         ),
     };

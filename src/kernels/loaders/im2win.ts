@@ -1,5 +1,5 @@
 import { lines, product, range } from "../lists.ts";
-import { typeName, zeroOf } from "../../elements/scalar.ts";
+import { masked, typeName, zeroOf } from "../../elements/scalar.ts";
 import { type Axis, axisDigits, axisSizes, digitsText, reachesOutside } from "../axes.ts";
 import { windowExtents, type WindowShape } from "../im2win.ts";
 import { deepState, stepState, type TileLoader } from "../loader.ts";
@@ -45,7 +45,7 @@ export function windowLoader(
   const size = (name: string, value: number) => module.size(`window_${name}`, value);
   const { places, stride, dilation, taps } = axes.at(-1)!;
   const depth = taps * run;
-  const masked = module.mode === "uniform" || depth % tileDepth !== 0;
+  const padded = module.mode === "uniform" || depth % tileDepth !== 0;
   const dilated = module.mode === "uniform" || dilation !== 1;
   return {
     access: {
@@ -75,7 +75,7 @@ export function windowLoader(
       );
     },
     load(place, at, target) {
-      const inside = masked ? [`b_d${at} < ${size("depth", depth)}`] : [];
+      const inside = padded ? [`b_d${at} < ${size("depth", depth)}`] : [];
       return `      ${target} = ${windows.load(`b_base${place} + b_far${at}`, inside)};`;
     },
   };
@@ -161,11 +161,7 @@ export function windowGatherLoader(
       ...(uniform || shape.channels !== shape.paddedChannels ? [`b_c${k} < ${channels}`] : []),
       ...tail,
     ];
-    return `      ${target} = ${
-      inside.length === 0
-        ? value
-        : `select(${zeroOf(input.value, vector)}, ${value}, ${inside.join(" && ")})`
-    };`;
+    return `      ${target} = ${masked(value, zeroOf(input.value, vector), inside)};`;
   };
   const common = {
     access: {

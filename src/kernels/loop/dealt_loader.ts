@@ -1,5 +1,5 @@
 import { lines } from "../lists.ts";
-import { zeroOf } from "../../elements/scalar.ts";
+import { masked, zeroOf } from "../../elements/scalar.ts";
 import {
   loadedTile,
   type LoadSchedule,
@@ -101,7 +101,7 @@ function storeText(
   tile: FilledTile,
   threads: number,
 ): string {
-  const masked = (placeSlot: number, loaded: string, guarded: boolean) =>
+  const kept = (placeSlot: number, loaded: string, guarded: boolean) =>
     loader.mask === "per-load"
       ? keptText(loader.access, loaded, runsAlone(threads) && !guarded)
       : loader.mask?.(placeSlot, loaded) ?? loaded;
@@ -112,7 +112,7 @@ function storeText(
     const stored = tile.store({
       place,
       depth,
-      value: masked(placeSlot, loaded, guard !== undefined),
+      value: kept(placeSlot, loaded, guard !== undefined),
       vector: loader.access.vector,
       side: vectorSide(loader.access),
     });
@@ -133,5 +133,5 @@ function keptText(
 ): string {
   return hidden && value === "u32" && vector > 1
     ? `(${loaded} & vec4<u32>(subgroupShuffle(select(0u, 0xffffffffu, keep_${loaded}), lane)))`
-    : `select(${zeroOf(value, vector === 1 ? 1 : 4)}, ${loaded}, keep_${loaded})`;
+    : masked(loaded, zeroOf(value, vector === 1 ? 1 : 4), [`keep_${loaded}`]);
 }

@@ -1,3 +1,4 @@
+import { masked, zeroOf } from "../../elements/scalar.ts";
 import { lines, range } from "../lists.ts";
 import type { OperandLoader } from "../loop/mainloop.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
@@ -73,10 +74,10 @@ export function correlationLoader(
   );
   const { edge } = lie;
   const mask = (item: number, i: number, j: number) => {
-    const row = lie.rows === undefined ? "" : ` && ${p}l${item} + ${i}u < ${lie.rows.size}`;
-    return `select(${zero}, ${name(item, i, j)}, ${p}c${item} + ${j}u < ${edge.size}${row})`;
+    const row = lie.rows === undefined ? [] : [`${p}l${item} + ${i}u < ${lie.rows.size}`];
+    return masked(name(item, i, j), zero, [`${p}c${item} + ${j}u < ${edge.size}`, ...row]);
   };
-  const masked = (item: number, i: number, j: number) => `${p}m${item}_${i * columns + j}`;
+  const kept = (item: number, i: number, j: number) => `${p}m${item}_${i * columns + j}`;
   // The last column and row of a patch of which all lies inside.
   const inside = [
     { at: "c0", last: edge.value - columns },
@@ -92,8 +93,7 @@ export function correlationLoader(
     ),
     "    }",
   ];
-  const masks = (item: number) =>
-    each((i, j) => `let ${masked(item, i, j)} = ${mask(item, i, j)};`);
+  const masks = (item: number) => each((i, j) => `let ${kept(item, i, j)} = ${mask(item, i, j)};`);
   return {
     places: begin,
     // One operand's steps are the other's.
@@ -102,7 +102,7 @@ export function correlationLoader(
     fetch,
     store: apart
       ? lines(edges, storeItems(schedule, transform, at, vector, () => [], name))
-      : storeItems(schedule, transform, at, vector, masks, masked),
+      : storeItems(schedule, transform, at, vector, masks, kept),
   };
 }
 
@@ -195,9 +195,9 @@ export function unitCorrelationLoader(
       const masks = each(
         one,
         (j) =>
-          `${raw(round, j)} = select(vec4<u32>(), ${
-            raw(round, j)
-          }, edge${round} + ${j}u < ${edge.size});`,
+          `${raw(round, j)} = ${
+            masked(raw(round, j), zeroOf("u32", 4), [`edge${round} + ${j}u < ${edge.size}`])
+          };`,
       );
       const halves = ["xy", "zw"].map((half, h) => {
         const names = each(one, (j) => `${p}x${h}_${j}`);

@@ -1,5 +1,5 @@
 import template from "../../../shaders/slice_filter.wgsl" with { type: "text" };
-import type { Scalar, Stored } from "../../elements/scalar.ts";
+import { masked, type Scalar, type Stored, zeroOf } from "../../elements/scalar.ts";
 import { digitsText } from "../axes.ts";
 import { lines, range } from "../lists.ts";
 import type { OperandLoader } from "../loop/mainloop.ts";
@@ -113,7 +113,7 @@ export function filterTransformKernel(
     // Chunks of one tap end with the filter.
     const inside = parts.filter(({ d }) => axes[d]!.r > 1)
       .map(({ d, e }) => `${coordinate(d, e)} < ${size(`taps${d}`, axes[d]!.taps)}`);
-    return `select(0.0f, ${value}, ${["inside", ...inside].join(" && ")})`;
+    return masked(value, zeroOf("f32", 1), ["inside", ...inside]);
   };
   // Of halves values are looked at as they are, then multiplied.
   const loaded = (i: number, j: number) => `${split ? "raw" : "w"}${i}_${j}`;

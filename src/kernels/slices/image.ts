@@ -1,4 +1,4 @@
-import { type Scalar, typeName } from "../../elements/scalar.ts";
+import { masked, type Scalar, typeName } from "../../elements/scalar.ts";
 import { digitsText } from "../axes.ts";
 import { applyEpilogue, type EpilogueStep } from "../epilogue.ts";
 import { type Lines, lines, range } from "../lists.ts";
@@ -65,7 +65,7 @@ export function imageLoader(
   const patchOf = (d: number) => d === tiled.length - 1 ? patchColumns : patchRows;
   const firstName = at.side === "a" ? "first_row" : "first_column";
   const blocks = size("blocks", paddedChannels(geometry.channels, at.depth) / at.depth);
-  const masked = module.mode === "uniform" || geometry.channels % at.depth !== 0;
+  const padded = module.mode === "uniform" || geometry.channels % at.depth !== 0;
   const tiles = size("tiles", tileCount(geometry));
   // Of one piece of taps a patch stays at its place: what of it may lie outside is known, and whether it does before the loop.
   const still = module.mode === "constant" && tiled.every(({ chunks }) => chunks === 1);
@@ -129,7 +129,7 @@ export function imageLoader(
   const name = (item: number, i: number, j: number) => `${p}x${item}_${i}_${j}`;
   // What is loaded is masked when it is stored: a mask at the load would wait for it before the products.
   const coordinates = range(tiled.length);
-  const whole = !masked && outer.length === 0;
+  const whole = !padded && outer.length === 0;
   const registers = lines(schedule.items.map((_, item) => [
     each((i, j) => `  var ${name(item, i, j)} = ${zero};`),
     still
@@ -166,7 +166,7 @@ export function imageLoader(
       const inside = [
         // What is fetched beyond the last step is not used.
         ...(still ? [] : [`tap < ${taps}`]),
-        ...(masked ? [channel()] : []),
+        ...(padded ? [channel()] : []),
         ...outer.map((axis, d) =>
           `${p}from${placeSlot}_${d} + tap${d} * ${size(`dilation${d}`, axis.dilation)} < ${
             size(`size${d}`, axis.size)
@@ -201,8 +201,8 @@ export function imageLoader(
         ...(tiled.length > 1 && leaves(0, i) ? [`${p}in${slot}_0_${i}`] : []),
         ...(leaves(columnsAxis, j) ? [`${p}in${slot}_${columnsAxis}_${j}`] : []),
       ];
-      const masked = (value: string, one: string) => `select(${zero}, ${value}, ${one})`;
-      return `let ${p}m${item}_${i}_${j} = ${inside.reduce(masked, name(item, i, j))};`;
+      const value = inside.reduce((value, one) => masked(value, zero, [one]), name(item, i, j));
+      return `let ${p}m${item}_${i}_${j} = ${value};`;
     });
   };
   const mask = (item: number) => {
@@ -215,8 +215,8 @@ export function imageLoader(
         `let ${row(i)} = select(${OUTSIDE}, ${p}c${item}_1, ${p}c${item}_0 + ${i}u < ${rows});`
       ),
       each((i, j) => {
-        const inside = `${row(i)} + ${j}u < ${columns}`;
-        return `let ${p}m${item}_${i}_${j} = select(${zero}, ${name(item, i, j)}, ${inside});`;
+        const value = masked(name(item, i, j), zero, [`${row(i)} + ${j}u < ${columns}`]);
+        return `let ${p}m${item}_${i}_${j} = ${value};`;
       }),
     ];
   };
