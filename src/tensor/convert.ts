@@ -61,9 +61,13 @@ export function toBf16(values: TensorData): Uint16Array<ArrayBuffer> {
     const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
     for (let i = 0; i < words.length; i++) {
       const word = words[i]!;
-      result[i] = (word & 0x7fffffff) > 0x7f800000
-        ? (word >>> 16) | 0x40
-        : (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
+      const upper = word >>> 16;
+      result[i] = (word & 0x7fffffff) <= 0x7f800000
+        ? (word + 0x7fff + (upper & 1)) >>> 16
+        // What of a NaN is in the upper half stays.
+        : (upper & 0x7f) === 0
+        ? upper | 0x40
+        : upper;
     }
     return result;
   }

@@ -17,6 +17,8 @@ export interface Computed {
   readonly exactness: number;
   /** Strides of the result in memory, of its canonical axes. */
   readonly strides: readonly number[];
+  /** Of the result. */
+  readonly dtype: string;
   /** Unit roundoff of the sums; 0 of integers. */
   readonly roundoff: number;
   readonly activation: Activation;
@@ -101,14 +103,20 @@ const SINGLE_FAULT = 20;
 /** Roundings that an activation of exponentials may add. */
 const ACTIVATION_ROUNDINGS = 64;
 
+/** Half a unit of the last place of short results: the least there is, and that of 1. */
+const STORED: { readonly [dtype: string]: { least: number; half: number } | undefined } = {
+  f16: { least: 2 ** -25, half: 2 ** -11 },
+  bf16: { least: 2 ** -134, half: 2 ** -8 },
+};
+
 /** What each output may be off by before the gate must see it, in canonical order. */
 function faultRoom(
-  { reference, result, roundoff, activation }: Computed,
+  { reference, dtype, result, roundoff, activation }: Computed,
   typical: number,
 ): Float64Array {
   const { shape, values, magnitudes } = reference;
   const area = shape.slice(2).reduce((product, size) => product * size, 1);
-  const half = result instanceof Float16Array;
+  const stored = STORED[dtype];
   // A Winograd tile has one scale, which is no larger than the largest of its image and channel.
   const largest = new Float64Array(values.length / area);
   magnitudes.forEach((magnitude, i) => {
@@ -116,19 +124,20 @@ function faultRoom(
     if (Number.isFinite(magnitude)) largest[slice] = Math.max(largest[slice]!, magnitude);
   });
   return values.map((value, i) => {
-    const stored = half ? Math.max(2 ** -25, Math.abs(value) * 2 ** -11) : 0;
+    const half = stored ? Math.max(stored.least, Math.abs(value) * stored.half) : 0;
     const least = roundoff === 0 || result instanceof Float64Array ? 0 : 2 ** -126;
-    const scale = Math.max(least, roundoff * largest[Math.floor(i / area)]!) + stored;
-    return SINGLE_FAULT * typical * scale + activationRoom(activation, scale, half);
+    const scale = Math.max(least, roundoff * largest[Math.floor(i / area)]!) + half;
+    return SINGLE_FAULT * typical * scale +
+      activationRoom(activation, scale, 2 * (stored?.half ?? 0));
   });
 }
 
-function activationRoom(activation: Activation, scale: number, half: boolean): number {
+function activationRoom(activation: Activation, scale: number, unit: number): number {
   switch (activation) {
     // Whatever the sum, they are at most 1.
     case "sigmoid":
     case "tanh":
-      return ACTIVATION_ROUNDINGS * 2 ** -24 + (half ? 2 ** -10 : 0);
+      return ACTIVATION_ROUNDINGS * 2 ** -24 + unit;
     case "gelu":
     case "silu":
       return ACTIVATION_ROUNDINGS * scale;

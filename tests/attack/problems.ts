@@ -58,6 +58,7 @@ async function computeConv(
     ),
     exactness: 1e-9,
     strides: stridesInLayout(shape, resultTensor(problem.op) === "filter" ? filterLayout : layout),
+    dtype: "f32",
     roundoff: 2 ** -24,
     activation: epilogue.activation,
     check: (values) => checkAgainst(reference, values as HostData, plan.arithmetic),
@@ -101,6 +102,7 @@ async function computeGemm(
     plain: plainGemm({ ...problem, ...factors }, operands as Parameters<typeof plainGemm>[1]),
     exactness: dtype === "i8" ? 0 : 1e-9,
     strides: rowMajorStrides(reference.shape),
+    dtype: subject.result.dtype,
     roundoff: dtype === "i8"
       ? 0
       : dtype === "f64"
