@@ -1,11 +1,12 @@
 /**
  * Where half precision is slower than f32 on a GPU, and which plan would have been faster:
  *   deno run -A bench/half_rivals.ts --out FOLDER [--workers 15] [--seconds 240] [--suite networks,more_networks] [--op LIST]
- *     [--layout nhwc,nchw] [--layers N] [--rivals 9] [--backend dawn]
+ *     [--layout nhwc,nchw] [--layers N] [--only FILE] [--rivals 9] [--backend dawn]
  *   deno run -A bench/half_rivals.ts --summary FOLDER
  * A case is a layer, an operation and a layout: first those of a list of layers whose f16 is slow, then those of the suites, each in a
  * drawn order. Timed are what `auto` takes for f16, the best other ways of every kind, and what `auto` takes for f32 through this
  * backend and through wgpu. Workers plan and compile side by side, and time one after the other. FOLDER gets a line of JSON a case.
+ * --only times the cases that FILE names alone, `NAME OP LAYOUT` a line.
  * Without a network: deno bundle bench/half_rivals.ts -o dist/half_rivals.js.
  */
 import { parseArgs } from "node:util";
@@ -134,6 +135,7 @@ const { values } = parseArgs({
     op: { type: "string", default: OPERATIONS.join() },
     layout: { type: "string", default: "nhwc,nchw" },
     layers: { type: "string" },
+    only: { type: "string" },
     rivals: { type: "string", default: "9" },
     backend: { type: "string", default: "dawn" },
     shard: { type: "string" },
@@ -219,6 +221,9 @@ function placeName({ backend, dtype }: Pick<Way, "backend" | "dtype">): string {
 
 /** All cases, the slow layers' first, each list in an order that is drawn: any part of it stands for the others. */
 function allCases(): PlanRequest[] {
+  const only = values.only === undefined
+    ? undefined
+    : new Set(Deno.readTextFileSync(values.only).trim().split("\n"));
   const suites = values.suite.split(",").flatMap((name) => readSuite(name));
   return [parseSuite(SLOW, "slow"), suites].flatMap((problems) => {
     const some = problems.slice(
@@ -232,10 +237,16 @@ function allCases(): PlanRequest[] {
         )
       )
     );
-    const words = new Uint32Array(requests.length);
+    const asked = requests.filter((request) => only?.has(caseName(request)) ?? true);
+    const words = new Uint32Array(asked.length);
     new RandomWords(1).fill(words);
-    return [...requests.keys()].sort((a, b) => words[a]! - words[b]!).map((at) => requests[at]!);
+    return [...asked.keys()].sort((a, b) => words[a]! - words[b]!).map((at) => asked[at]!);
   });
+}
+
+/** `vgg_1 fwd nhwc`. */
+function caseName({ problem, layout }: PlanRequest): string {
+  return `${problem.name ?? printDescriptor(problem)} ${problem.op} ${layout}`;
 }
 
 /** Ways of a case that differ: what `auto` takes in f16 and in f32, and the first others in f16. */

@@ -390,6 +390,11 @@ export function storedShare(
     : shares.single;
 }
 
+/** Whether tensors are of floats of two bytes. */
+export function isHalf(request: PlanRequest): boolean {
+  return request.dtype !== "i8" && resultBytes(request) === 2;
+}
+
 /**
  * Packing what there is to pack, then a product that reads and writes the problem's tensors.
  *

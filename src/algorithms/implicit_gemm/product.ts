@@ -8,6 +8,7 @@ import {
   addsUp,
   convertingShare,
   gatheredTime,
+  isHalf,
   storedShare,
   streamsOf,
   targetStore,
@@ -15,6 +16,7 @@ import {
 import { type Cut, cutProduct } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
 import { productTime } from "../device/model.ts";
+import { groupOf } from "../geometry.ts";
 import { quantizeTime, sumsRequest } from "../passes.ts";
 import { type Product, productUnit, stepsOf } from "../product.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
@@ -69,6 +71,17 @@ export function implicitTime(
     );
 }
 
+/** Bytes of a pixel's channels of a group below which a load's line is mostly of others, and the share that is left of f16's rate then. */
+const SHORT_RUN = 64;
+const GROUP_RUNS = 0.65;
+
+/** Whether a group's channels of a pixel are so few bytes, between those of other groups. */
+function readsRuns(request: PlanRequest): boolean {
+  const { inputs, outputs } = groupOf(request);
+  const channels = request.problem.op === "fwd" ? inputs : outputs;
+  return request.problem.groups > 1 && channels * operandBytes(request) < SHORT_RUN;
+}
+
 /** Share of the rate on matrix units where images are loaded fewer than eight halves at a time, and of int8. */
 function unitsShare(
   request: PlanRequest,
@@ -87,7 +100,8 @@ function unitsShare(
     return crossesTaps(policy) ? fewHalves.one : singleHalves[filters ? "correlated" : "gathered"];
   }
   const vector = accessVector(policy, b);
-  return vector === 8 ? 1 : fewHalves[vector === 4 ? "four" : "one"];
+  if (vector === 8) return !filters && readsRuns(request) ? GROUP_RUNS : 1;
+  return fewHalves[vector === 4 ? "four" : "one"];
 }
 
 /** The geometry of implicit GEMM: its operands, how the product is cut, and the predicted time. */
@@ -220,11 +234,6 @@ export function operandsProduct(
       : { steps: (policy) => Math.ceil(depth(policy) / policy.depth) }),
     ...(share === undefined ? {} : { share }),
   };
-}
-
-/** Whether tensors are of floats of two bytes. */
-function isHalf(request: PlanRequest): boolean {
-  return request.dtype !== "i8" && operandBytes(request) === 2;
 }
 
 /** The product of a request's operands, before it is cut. */
