@@ -8,11 +8,13 @@
 import { CONVOLUTION_TABLES } from "./tables/convolutions.ts";
 import { COMPILED_TABLES } from "./tables/gpus_compiled.ts";
 import { GPU_TABLES } from "./tables/gpus.ts";
+import { PEER_TABLES } from "./tables/peers.ts";
 import { PRODUCT_TABLES } from "./tables/products.ts";
 
 const TABLES: Readonly<Record<string, () => string>> = {
   ...CONVOLUTION_TABLES,
   ...PRODUCT_TABLES,
+  ...PEER_TABLES,
   ...COMPILED_TABLES,
   ...GPU_TABLES,
 };
