@@ -19,6 +19,7 @@ function images(height: number, width: number, padding = 0): TiledTensor {
     tiles: Math.ceil(size / 4),
     step: 4,
     origin: -padding,
+    dilation: 1,
   });
   return {
     groups: 1,

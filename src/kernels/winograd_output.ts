@@ -23,6 +23,7 @@ import {
   threadCount,
   type TiledTensor,
   tileIndexText,
+  tileStartText,
   tilesTrait,
 } from "./winograd_tiles.ts";
 import { WORKGROUP_BYTES } from "./kernel.ts";
@@ -69,7 +70,8 @@ function sizeOf(shape: OutputTransform): number {
 function storeOf(shape: OutputTransform): Store {
   const { tensor, matrices, masked, stack, start } = shape;
   const [outer, inner] = tensor.axes;
-  if (inner.stride !== 1 || resultsOf(shape) === 1) return "single";
+  // Neighbouring threads have neighbouring results of tiles that begin side by side.
+  if (inner.stride !== 1 || inner.dilation !== 1 || resultsOf(shape) === 1) return "single";
   const multiples = [
     start,
     inner.size,
@@ -116,13 +118,15 @@ export function outputTransformKernel(
   const total = size("threads", count);
   const index = tileIndexText(module, tensor, stack, threads, shape.start);
   const lines: string[] = [];
-  const inside = (what: "x" | "y", e: number) =>
-    `${what} + ${e}u < ${what === "y" ? size("size0", axis0.size) : size("size1", axis1.size)}`;
+  const row = (i: number) => `y + ${i * axis0.dilation}u`;
+  const column = (j: number) => `x + ${j * axis1.dilation}u`;
+  const insideRow = (i: number) => `${row(i)} < ${size("size0", axis0.size)}`;
+  const insideColumn = (j: number) => `${column(j)} < ${size("size1", axis1.size)}`;
   const place = (y: string, x: string) =>
     `base + (${y}) * ${size("stride0", axis0.stride)} + (${x}) * ${size("stride1", axis1.stride)}`;
   const corner = [
-    `let y = tile0 * ${size("step0", axis0.step)};`,
-    `let x = tile1 * ${size("step1", axis1.step)};`,
+    `let y = ${tileStartText(module, tensor, 0)};`,
+    `let x = ${tileStartText(module, tensor, 1)};`,
   ];
 
   const block = staged || split !== undefined;
@@ -167,11 +171,11 @@ export function outputTransformKernel(
       });
       continue;
     }
-    if (shape.masked) lines.push(`if (${inside("y", i)}) {`);
+    if (shape.masked) lines.push(`if (${insideRow(i)}) {`);
     for (let j = 0; j < n1; j += vector) {
       const value = vector === 1 ? outputs[j]! : `vec4f(${outputs.slice(j, j + 4).join(", ")})`;
-      const line = finished(value, place(`y + ${i}u`, `x + ${j}u`));
-      lines.push(shape.masked ? `if (${inside("x", j)}) { ${line} }` : line);
+      const line = finished(value, place(row(i), column(j)));
+      lines.push(shape.masked ? `if (${insideColumn(j)}) { ${line} }` : line);
     }
     if (shape.masked) lines.push("}");
   }
@@ -251,9 +255,7 @@ export function outputTransformKernel(
         ...corner,
         `if (x + e < ${size("size1", axis1.size)}) {`,
         ...matrix0.map((_, i) =>
-          `if (${inside("y", i)}) { ${
-            finished(`staged[${i}][slot]`, place(`y + ${i}u`, "x + e"))
-          } }`
+          `if (${insideRow(i)}) { ${finished(`staged[${i}][slot]`, place(row(i), "x + e"))} }`
         ),
         "}",
       ]

@@ -1,6 +1,6 @@
 import type { ModuleBuilder } from "./module.ts";
 
-/** One spatial axis of a tensor that is cut into tiles: tile i begins at element i·step + origin. */
+/** One spatial axis of a tensor that is cut into tiles: tile i begins at element ⌊i / dilation⌋·step·dilation + i mod dilation + origin. */
 export interface TileAxis {
   /** Elements. */
   readonly size: number;
@@ -10,6 +10,8 @@ export interface TileAxis {
   readonly step: number;
   /** Negative where tiles begin in the padding. */
   readonly origin: number;
+  /** Elements of a tile stand so far apart, and as many tiles begin side by side: neighbouring threads read neighbours. */
+  readonly dilation: number;
 }
 
 /**
@@ -133,10 +135,20 @@ export function stackPlace(
   return `${first} + ${which}u * ${module.size("transform_stride", groups * tiles * channels)}`;
 }
 
+/** WGSL of a tile's first element along an axis, its origin aside. */
+export function tileStartText(module: ModuleBuilder, { axes }: TiledTensor, d: 0 | 1): string {
+  const { step, dilation } = axes[d];
+  if (dilation === 1) return `tile${d} * ${module.size(`step${d}`, step)}`;
+  const apart = module.size(`dilation${d}`, dilation);
+  return `tile${d} / ${apart} * ${module.size(`step${d}`, step * dilation)} + tile${d} % ${apart}`;
+}
+
 /** Enters kernel names: what of the shape shapes the text. */
 export function tilesTrait(
-  { batchInner }: TiledTensor,
+  { batchInner, axes }: TiledTensor,
   { along }: MatrixStack,
 ): string {
-  return `${along}${batchInner ? "_inner" : ""}`;
+  const dilations = axes.map(({ dilation }) => dilation);
+  const apart = dilations.every((one) => one === 1) ? "" : `_d${dilations.join("x")}`;
+  return `${along}${batchInner ? "_inner" : ""}${apart}`;
 }

@@ -8,6 +8,7 @@ import {
   threadCount,
   type TiledTensor,
   tileIndexText,
+  tileStartText,
   tilesTrait,
   type TileThreads,
 } from "./winograd_tiles.ts";
@@ -47,7 +48,8 @@ function patchVector({ tensor, start }: DataTransform): 1 | 4 {
     tensor.batchStride,
     tensor.groupStride,
   ];
-  const fits = inner.stride === 1 && inner.step > 0 && multiples.every((value) => value % 4 === 0);
+  const fits = inner.stride === 1 && inner.dilation === 1 && inner.step > 0 &&
+    multiples.every((value) => value % 4 === 0);
   return fits ? 4 : 1;
 }
 
@@ -93,13 +95,14 @@ export function patchTransformKernel(
       split ? " && live" : ""
     };`,
     // Unsigned: what lies before the first element is huge.
-    `let y = tile0 * ${size("step0", axis0.step)} + ${origin(0, axis0.origin)};`,
+    `let y = ${tileStartText(module, tensor, 0)} + ${origin(0, axis0.origin)};`,
     columnIndex(),
   ];
   const program1 = linearProgram(matrix1);
   const rowTexts = range(rows).map((e) => {
-    const inside = `y + ${e}u < ${size("size0", axis0.size)}${padded ? " && real" : ""}`;
-    const offset = `base + (y + ${e}u) * ${size("stride0", axis0.stride)}`;
+    const row = `y + ${e * axis0.dilation}u`;
+    const inside = `${row} < ${size("size0", axis0.size)}${padded ? " && real" : ""}`;
+    const offset = `base + (${row}) * ${size("stride0", axis0.stride)}`;
     const values = range(vector === 4 ? vectors.places.length : columns).map((f) =>
       `let v${e}_${f} = ${from.load(`y${e} + x${f}`, [`in_y${e}`, `in_x${f}`])};`
     );
@@ -181,10 +184,10 @@ export function patchTransformKernel(
       ];
     }
     return [
-      `let x = tile1 * ${size("step1", axis1.step)} + ${origin(1, axis1.origin)};`,
+      `let x = ${tileStartText(module, tensor, 1)} + ${origin(1, axis1.origin)};`,
       ...range(columns).flatMap((e) => [
-        `let x${e} = (x + ${e}u) * ${stride};`,
-        `let in_x${e} = x + ${e}u < ${size("size1", axis1.size)};`,
+        `let x${e} = (x + ${e * axis1.dilation}u) * ${stride};`,
+        `let in_x${e} = x + ${e * axis1.dilation}u < ${size("size1", axis1.size)};`,
       ]),
     ];
   }

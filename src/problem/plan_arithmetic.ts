@@ -71,6 +71,23 @@ export interface PlanArithmetic {
 export interface ResultTiles {
   /** Outputs of a tile along the spatial axes; 1 where there is none. */
   readonly tile: readonly number[];
+  /** How far apart they stand along each axis; 1 where absent. */
+  readonly apart?: readonly number[];
+}
+
+/** Tiles of `n` places of an axis, which stand `apart`: so many tiles begin side by side, some of them beyond the end. */
+export function tileCount(size: number, n: number, apart: number): number {
+  return n === 1 ? size : apart * Math.ceil(Math.ceil(size / apart) / n);
+}
+
+/** The tile that has a place. */
+export function tileOf(place: number, n: number, apart: number): number {
+  return Math.floor(Math.floor(place / apart) / n) * apart + place % apart;
+}
+
+/** The first place of a tile. */
+export function tileStart(tile: number, n: number, apart: number): number {
+  return Math.floor(tile / apart) * n * apart + tile % apart;
 }
 
 /** A result's tiles, numbered. */
@@ -83,17 +100,18 @@ interface TileNumbers {
 /** Numbers the tiles of a result of so many places along its spatial axes. */
 export function tileNumbers(
   sizes: readonly number[],
-  { tile }: ResultTiles,
+  { tile, apart }: ResultTiles,
 ): TileNumbers {
   const extents = sizes.map((_, d) => tile[d] ?? 1);
-  const counts = sizes.map((size, d) => Math.ceil(size / extents[d]!));
+  const steps = sizes.map((_, d) => apart?.[d] ?? 1);
+  const counts = sizes.map((size, d) => tileCount(size, extents[d]!, steps[d]!));
   return {
     count: counts.reduce((all, one) => all * one, 1),
     // No copies: it is called for each of millions of outputs.
     of(place, first = 0) {
       let number = 0;
       for (let d = 0; d < counts.length; d++) {
-        number = number * counts[d]! + Math.floor(place[first + d]! / extents[d]!);
+        number = number * counts[d]! + tileOf(place[first + d]!, extents[d]!, steps[d]!);
       }
       return number;
     },

@@ -320,12 +320,15 @@ const PRECISIONS: { readonly [dtype in ConvOutDType]?: Precision } = { f16: F16,
 
 function convTolerance(conv: Conv): SubjectTolerance {
   const { problem, layout, filterLayout, epilogue, outDtype } = conv;
-  const { groups, filterSize } = problem;
+  const { groups, filterSize, dilation } = problem;
   const backward = problem.op === "bwd-filter";
   const precision = (arithmetic: PlanArithmetic) =>
     arithmeticPrecision(isBytes(conv) ? I32 : PRECISIONS[outDtype] ?? F32, arithmetic);
   const tilesOf = ({ tiles: [share] = [] }: PlanArithmetic): ResultTiles | undefined =>
-    share && { tile: share.axes.map(({ n }) => n) };
+    share && {
+      tile: share.axes.map(({ n }) => n),
+      ...(backward ? {} : { apart: share.axes.map(({ n }, d) => n > 1 ? dilation[d]! : 1) }),
+    };
   return {
     precision,
     // Rows of the product are channels; columns lie as the layout has them.

@@ -1,6 +1,6 @@
 import type { Floors } from "../accuracy/yardstick.ts";
 import type { ConvProblem } from "../problem/conv_problem.ts";
-import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import { type PlanArithmetic, tileStart } from "../problem/plan_arithmetic.ts";
 import type { Geometry, HostArray, Triple } from "../reference/geometry.ts";
 import type { ReferenceInputs } from "../reference/reference.ts";
 import { type ConvOperands, convOperands } from "./conv_source.ts";
@@ -121,7 +121,7 @@ function windowFloors(operands: ConvOperands, grid: Grid): Floors {
 /** Of each tile the sum over its window, times the share that one output's taps are of it. */
 function tileWindows(
   g: Geometry,
-  { tile, tiles }: Grid,
+  { tile, tiles, apart }: Grid,
   size: Triple,
   squares: Float64Array,
 ): Float64Array {
@@ -130,27 +130,31 @@ function tileWindows(
   for (let d = 0; d < 3; d++) {
     const taps = (g.filterSize[d]! - 1) * g.dilation[d]! + 1;
     const [stride, padding] = [g.stride[d]!, g.padding[d]!];
+    const step = apart[d]!;
+    const start = (t: number) => tileStart(t, tile[d]!, step);
+    const last = (t: number) => start(t) + (tile[d]! - 1) * step;
     // Of backward-data taps run backwards.
     const begin = (t: number) =>
       g.op === "fwd"
-        ? t * tile[d]! * stride - padding
-        : Math.ceil((t * tile[d]! + padding - (taps - 1)) / stride);
+        ? start(t) * stride - padding
+        : Math.ceil((start(t) + padding - (taps - 1)) / stride);
     const end = (t: number) =>
       g.op === "fwd"
-        ? (t * tile[d]! + tile[d]! - 1) * stride - padding + taps
-        : Math.floor((t * tile[d]! + tile[d]! - 1 + padding) / stride) + 1;
+        ? last(t) * stride - padding + taps
+        : Math.floor((last(t) + padding) / stride) + 1;
     const inner = sizes.slice(d + 1).reduce((all, one) => all * one, 1);
     const [count, length] = [tiles[d]!, sizes[d]!];
     const outer = sizes.slice(0, d).reduce((all, one) => all * one, 1);
     const made = new Float64Array(outer * count * inner);
     for (let o = 0; o < outer; o++) {
       for (let t = 0; t < count; t++) {
-        const first = Math.max(0, begin(t)), last = Math.min(length, end(t));
-        const share = Math.min(1, g.filterSize[d]! / Math.max(1, end(t) - begin(t)));
+        const from = begin(t) + step * Math.ceil(Math.max(0, -begin(t)) / step);
+        const until = Math.min(length, end(t));
+        const share = Math.min(1, g.filterSize[d]! / Math.max(1, (end(t) - begin(t)) / step));
         const to = (o * count + t) * inner;
-        for (let p = first; p < last; p++) {
-          const from = (o * length + p) * inner;
-          for (let i = 0; i < inner; i++) made[to + i]! += share * values[from + i]!;
+        for (let p = from; p < until; p += step) {
+          const at = (o * length + p) * inner;
+          for (let i = 0; i < inner; i++) made[to + i]! += share * values[at + i]!;
         }
       }
     }

@@ -4,7 +4,13 @@ import {
   operandTensors,
   tensorShape,
 } from "../problem/conv_problem.ts";
-import type { AxisTile, PlanArithmetic, TileShare } from "../problem/plan_arithmetic.ts";
+import {
+  type AxisTile,
+  type PlanArithmetic,
+  tileCount,
+  type TileShare,
+  tileStart,
+} from "../problem/plan_arithmetic.ts";
 import {
   canonicalStrides,
   type Geometry,
@@ -315,15 +321,16 @@ interface AxisOffsets {
 }
 
 /** Units along an axis: taps, in pieces of r; of backward-filter places, in pieces of r. */
-function unitCounts(
+export function unitCounts(
   g: Geometry,
   tiles: readonly AxisTile[],
   share: TileShare | undefined,
 ): Triple {
-  const sizes = g.op === "bwd-filter" ? g.outputSize : g.filterSize;
+  const backward = g.op === "bwd-filter";
+  const sizes = backward ? g.outputSize : g.filterSize;
   return [0, 1, 2].map((d) => {
     const taken = columnsOf(share, d);
-    return Math.ceil((taken?.count ?? sizes[d]!) / tiles[d]!.r);
+    return tileCount(taken?.count ?? sizes[d]!, tiles[d]!.r, backward ? g.dilation[d]! : 1);
   }) as Triple;
 }
 
@@ -359,21 +366,29 @@ function axisOffsets(
   if (g.op === "fwd") {
     return {
       left: tiles.map((t) =>
-        table(alpha, (unit, j) => input(t * n * stride + tapStart(g, d, unit * r) + j))
+        table(
+          alpha,
+          (unit, j) =>
+            input(tileStart(t, n, dilation) * stride + tapStart(g, d, unit * r) + j * dilation),
+        )
       ),
       right: table(r, (unit, i) => tap(unit * r + i)),
     };
   }
   if (g.op === "bwd-filter") {
+    const apart = r === 1 ? 1 : dilation;
     return {
       left: tiles.map((t) =>
         table(
           alpha,
-          (unit, j) => input((firstColumn + unit * r) * stride + t * n * dilation - padding + j),
+          (unit, j) =>
+            input(
+              (firstColumn + tileStart(unit, r, apart)) * stride + (t * n + j) * dilation - padding,
+            ),
         )
       ),
       right: table(r, (unit, i) => {
-        const at = unit * r + i;
+        const at = tileStart(unit, r, apart) + i * apart;
         return at < columns ? place(firstColumn + at) : -1;
       }),
     };
@@ -382,7 +397,7 @@ function axisOffsets(
   return {
     left: tiles.map((t) =>
       table(alpha, (unit, j) => {
-        const at = t * n + tapStart(g, d, unit * r) + j;
+        const at = tileStart(t, n, dilation) + tapStart(g, d, unit * r) + j * dilation;
         return at % stride === 0 ? place(at / stride) : -1;
       })
     ),

@@ -2,7 +2,13 @@ import type { Floors, Yardstick } from "../accuracy/yardstick.ts";
 import { type Precision, stored } from "../accuracy/precision.ts";
 import { accumulationLength, type ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
-import type { PlanArithmetic, TileShare } from "../problem/plan_arithmetic.ts";
+import {
+  type PlanArithmetic,
+  tileCount,
+  tileOf,
+  type TileShare,
+  tileStart,
+} from "../problem/plan_arithmetic.ts";
 import { activate, activationGain, operandOf } from "../problem/activations.ts";
 import type { Triple } from "../reference/geometry.ts";
 import { activatedMagnitude, type ReferenceInputs } from "../reference/reference.ts";
@@ -22,6 +28,7 @@ import {
   convSource,
   resultSizes,
   threeTiles,
+  unitCounts,
 } from "./conv_source.ts";
 import { addedRounding, type Round, type SimulatedSums } from "./sum_source.ts";
 import { simulateSums } from "./sums.ts";
@@ -73,6 +80,8 @@ export interface Grid {
   readonly channels: number;
   /** Results of a tile along three axes, those of all kernels together. */
   readonly tile: Triple;
+  /** How far apart they stand. */
+  readonly apart: Triple;
   readonly sizes: Triple;
   readonly units: number;
   /** Products of a unit. */
@@ -94,18 +103,19 @@ export function gridOf(
   const whole = shares !== undefined && shares.length > 1 ? shares[0]!.columns?.axis : undefined;
   const wholeAxis = whole === undefined ? -1 : whole + 3 - shares![0]!.axes.length;
   const tile = axes.map(({ n }, d) => d === wholeAxis ? sizes[d]! : n) as Triple;
-  const taps = g.op === "bwd-filter" ? g.outputSize : g.filterSize;
   const channels = g.op === "bwd-data" ? g.inChannels : g.outChannels;
   const outer = g.op === "bwd-filter" ? g.inChannels : g.batch;
   const depth = g.op === "bwd-filter" ? g.batch : g.op === "fwd" ? g.inChannels : g.outChannels;
-  const steps = axes.map(({ r }, d) => Math.ceil(taps[d]! / r));
+  const steps = unitCounts(g, axes, undefined);
+  const apart = tile.map((n, d) => g.op === "bwd-filter" || n === 1 ? 1 : g.dilation[d]!) as Triple;
   return {
     tile,
-    tiles: sizes.map((size, d) => Math.ceil(size / tile[d]!)) as Triple,
+    apart,
+    tiles: sizes.map((size, d) => tileCount(size, tile[d]!, apart[d]!)) as Triple,
     sizes,
     outer,
     channels,
-    units: depth * steps[0]! * steps[1]! * steps[2]!,
+    units: depth * steps[0] * steps[1] * steps[2],
     products: axes.reduce((all, { n, r }) => all * (n + r - 1), math === "fft" ? FFT_STEPS : 1),
     tiled: axes.some(({ n, r }) => n > 1 || r > 1),
   };
@@ -159,7 +169,7 @@ interface Spot {
 /** The tile that an output is of. */
 export function blockOf(
   { geometry: g }: Pick<ConvOperands, "geometry">,
-  { tile, sizes }: Grid,
+  { tile, apart, sizes }: Grid,
   index: number,
 ): Spot {
   const spots = sizes[0] * sizes[1] * sizes[2];
@@ -168,9 +178,9 @@ export function blockOf(
   const p2 = spot % sizes[2], q2 = (spot - p2) / sizes[2];
   const p1 = q2 % sizes[1], p0 = (q2 - p1) / sizes[1];
   const at: Triple = [
-    Math.floor(p0 / tile[0]),
-    Math.floor(p1 / tile[1]),
-    Math.floor(p2 / tile[2]),
+    tileOf(p0, tile[0], apart[0]),
+    tileOf(p1, tile[1], apart[1]),
+    tileOf(p2, tile[2], apart[2]),
   ];
   if (g.op === "bwd-filter") {
     const c = rest % g.inChannels;
@@ -202,13 +212,16 @@ export function* simulateBlock(
   const { epilogue: { bias, activation }, inputs, precision, floors, arithmetic } = request;
   const round = roundOf(arithmetic);
   const keep = addedRounding(arithmetic.operands);
-  const { tile, sizes, channels: perGroup } = grid;
+  const { tile, apart, sizes, channels: perGroup } = grid;
   const { group, places, channels } = block;
   const results = tile[0] * tile[1] * tile[2];
   const length = Math.max(1, accumulationLength(request.problem));
   const sums = blockSums(request, operands, grid, block, order);
   for (let place = 0; place < places.length; place++) {
     const [outer, ...at] = places[place]!;
+    const start = at.map((one, d) => tileStart(one, tile[d]!, apart[d]!));
+    // Of tiles that stand apart some begin beyond the end.
+    if (start.some((one, d) => one >= sizes[d]!)) continue;
     for (let right = 0; right < channels.length; right++) {
       const channel = group * perGroup + channels[right]!;
       const shift = bias ? inputs.bias![channel]! : 0;
@@ -228,7 +241,11 @@ export function* simulateBlock(
       for (let i = 0; i < results; i++) {
         const z = i % tile[2], rest = (i - z) / tile[2];
         const y = rest % tile[1], x = (rest - y) / tile[1];
-        const p: Triple = [at[0]! * tile[0] + x, at[1]! * tile[1] + y, at[2]! * tile[2] + z];
+        const p: Triple = [
+          start[0]! + x * apart[0],
+          start[1]! + y * apart[1],
+          start[2]! + z * apart[2],
+        ];
         if (p[0] >= sizes[0] || p[1] >= sizes[1] || p[2] >= sizes[2]) continue;
         const sum = sums.values[first + i]!;
         const argument = sums.exact[first + i]! + shift;

@@ -12,6 +12,7 @@ import type { SplitDrift } from "../../problem/split_rounding.ts";
 import { type Matrix, transpose } from "../../winograd/matrix.ts";
 import { formatTile, parseTile, type WinogradTile } from "../../winograd/tile.ts";
 import { tileTransform, type WinogradTransform } from "../../winograd/transform.ts";
+import { tileCount } from "../../problem/plan_arithmetic.ts";
 import type { Cut } from "../cut.ts";
 import { groupOf, stridesOf } from "../geometry.ts";
 import type { PlanRequest } from "../request.ts";
@@ -35,7 +36,8 @@ export function defaultTile(problem: ConvProblem): WinogradTile {
   const sizes = op === "bwd-data" ? problem.inputSize : problem.outputSize;
   const steps = filterSize.map((filter, axis) => {
     const most = Math.max(2, Math.min(DEFAULT_STEP, DEFAULT_ALPHA + 1 - filter));
-    const products = (step: number) => Math.ceil(sizes[axis]! / step) * (step + filter - 1);
+    const products = (step: number) =>
+      tileCount(sizes[axis]!, step, problem.dilation[axis]!) * (step + filter - 1);
     let best = 1;
     for (let step = 2; step <= Math.min(most, LONGEST_FILTER + 1 - filter); step++) {
       if (products(step) < products(best)) best = step;
@@ -53,10 +55,12 @@ function tileOf({ problem, tile }: PlanRequest): WinogradTile {
 export function nonfusedReason(request: PlanRequest): string | undefined {
   const { problem } = request;
   const { op, filterSize, stride, dilation } = problem;
+  if (request.math === "f16x3" && dilation.some((value) => value !== 1)) {
+    return `its dilation is ${dilation.join("x")}, in math f16x3 1 is supported`;
+  }
   const rank = filterSize.length;
   if (rank > 2) return `it has ${rank} spatial axes, 1 and 2 are supported`;
   if (stride.some((value) => value !== 1)) return `its stride is ${stride.join("x")}, not 1`;
-  if (dilation.some((value) => value !== 1)) return `its dilation is ${dilation.join("x")}, not 1`;
   const longest = Math.max(...filterSize);
   if (longest > LONGEST_FILTER) {
     return `its filter is ${longest} long, ${LONGEST_FILTER} are supported`;
@@ -158,13 +162,15 @@ export function geometryOf(request: PlanRequest): WinogradGeometry {
   const filterSize = planar(problem.filterSize, 1);
   const sizes = planar(op === "bwd-data" ? problem.inputSize : problem.outputSize, 1);
   const step = gradient ? [rows.r, columns.r] : [rows.n, columns.n];
+  const dilation = planar(problem.dilation, 1);
   const origins = planar(problem.paddingBegin, 0)
-    .map((pad, d) => op === "bwd-data" ? pad + 1 - filterSize[d]! : -pad);
+    .map((pad, d) => op === "bwd-data" ? pad - (filterSize[d]! - 1) * dilation[d]! : -pad);
   const images = (which: ConvTensor, origins = [0, 0]) => {
     const axes = step.map((step, d) => ({
-      tiles: Math.ceil(sizes[d]! / step),
+      tiles: tileCount(sizes[d]!, step, dilation[d]!),
       step,
       origin: origins[d]!,
+      dilation: dilation[d]!,
     }));
     const tensor = activations(request, which, axes);
     return (batch: number) => ({ ...tensor, batch });
@@ -210,7 +216,7 @@ export function geometryOf(request: PlanRequest): WinogradGeometry {
   };
 }
 
-type TileSteps = Pick<TileAxis, "tiles" | "step" | "origin">;
+type TileSteps = Omit<TileAxis, "size" | "stride">;
 
 /** What images and filters have in common. */
 function tiledTensor(request: PlanRequest, which: ConvTensor, steps: readonly TileSteps[]) {
@@ -238,7 +244,7 @@ function activations(
 
 /** The filter, one tile for each of a group's K x C. */
 function filterTensor(request: PlanRequest): TiledTensor {
-  const one = { tiles: 1, step: 0, origin: 0 };
+  const one = { tiles: 1, step: 0, origin: 0, dilation: 1 };
   const tensor = tiledTensor(request, "filter", [one, one]);
   const { inputs, outputs } = groupOf(request);
   const groupStride = outputs * tensor.batchStride;
