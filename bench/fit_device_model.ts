@@ -16,7 +16,7 @@ import { H200 } from "../src/algorithms/device/h200.ts";
 import type { DeviceModel } from "../src/algorithms/device/model.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { predictMs } from "../src/algorithms/cost/auto.ts";
-import { figure, figurePaths, withFigure } from "../src/bench/calibrate/figures.ts";
+import { figure, figurePaths, withFigure } from "./figures.ts";
 import { policyTile, TILE_POLICIES } from "../src/kernels/policy.ts";
 import { printDescriptor } from "../src/problem/descriptor.ts";
 import { type MeasuredCase, measuredCases, rms } from "./measured_case.ts";

@@ -3,7 +3,6 @@ import { H200 } from "../algorithms/device/h200.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
 import { calibrate, type Calibrated } from "../bench/calibrate/calibrate.ts";
 import { type CalibratedDevice, printCalibration } from "../bench/calibrate/model_file.ts";
-import { figure, figurePaths } from "../bench/calibrate/figures.ts";
 import { InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { writeOutput } from "../npy/mod.ts";
@@ -152,7 +151,7 @@ function figuresTable({ model }: Calibrated): string {
   ];
   const rows = SHOWN.map(([name, unit]) => {
     const of = (one: DeviceModel) =>
-      figure(one, figurePaths(one).find((path) => path.join(".") === name)!);
+      name.split(".").reduce<unknown>((value, field) => (value as never)[field], one) as number;
     return row(name, unit, of(model), of(H200));
   });
   return textTable([

@@ -10,7 +10,7 @@ import {
   measureSize,
   type Measuring,
 } from "../../src/bench/calibrate/calibrate.ts";
-import { figure, figurePaths, withFigure } from "../../src/bench/calibrate/figures.ts";
+import { figure, figurePaths, withFigure } from "../../bench/figures.ts";
 import { calibrationProbes, type Probe } from "../../src/bench/calibrate/probes.ts";
 import { OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";

@@ -1,10 +1,9 @@
 import { softwareDevice } from "../../algorithms/device/software.ts";
 import { gpuModel } from "../../algorithms/device/known.ts";
 import type { DeviceModel } from "../../algorithms/device/model.ts";
-import { scaledModel } from "../../algorithms/device/scale.ts";
+import { scaledBy, scaledModel } from "../../algorithms/device/scale.ts";
 import { UnsupportedError } from "../../errors.ts";
 import type { PlanTime, TimedPlan } from "../../run/time_plans.ts";
-import { figurePaths, withFactor } from "./figures.ts";
 import {
   busyPlan,
   calibrationProbes,
@@ -222,13 +221,26 @@ function sized(
 
 /** The model whose families of figures, by common factors, explain what their probes took. */
 function fitted(start: DeviceModel, cases: readonly MeasuredProbe[]): DeviceModel {
-  return Object.entries(FAMILIES).reduce((model, [name, figures]) => {
-    const paths = figurePaths(start).filter((path) => figures.test(path.join(".")));
-    return changed(
-      (factor) => withFactor(model, paths, factor),
-      cases.filter(({ family }) => family === name),
-    );
-  }, start);
+  return FAMILIES.reduce(
+    (model, name) =>
+      changed(
+        (factor) => withFactor(model, name, factor),
+        cases.filter(({ family }) => family === name),
+      ),
+    start,
+  );
+}
+
+function withFactor(model: DeviceModel, family: string, factor: number): DeviceModel {
+  const { rates, shares } = model;
+  const scaled = (figures: object, isOwn: (name: string) => boolean) =>
+    scaledBy(Object.fromEntries(Object.entries(figures).filter(([name]) => isOwn(name))), factor);
+  if (family === "units") {
+    const units = scaled(shares.policies, (name) => name.startsWith("matrix-"));
+    return { ...model, shares: { ...shares, policies: { ...shares.policies, ...units } } };
+  }
+  const own = family === "winrs" ? ["winrs", "winrsOverall"] : [family];
+  return { ...model, rates: { ...rates, ...scaled(rates, (name) => own.includes(name)) } };
 }
 
 /**

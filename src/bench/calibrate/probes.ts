@@ -76,30 +76,17 @@ function simplePlan(kernel: Kernel, bytes: number, grid: Plan["passes"][number][
 /** What all rates scale by: dispatches, memory, products. */
 export const SIZE = ["waiting", "moving", "computing"] as const;
 
-/** Figures that have one factor beside it, by their paths. */
-export const FAMILIES = {
-  packed: /^rates\.packed$/,
-  correlated: /^rates\.correlated/,
-  sliced: /^rates\.sliced\./,
-  stores: /^rates\.slicedStore/,
-  filters: /^rates\.filterStream$/,
-  winrs: /^rates\.winrs(?!Buckets)/,
-  depthwise: /^rates\.depthwise\./,
-  depthwiseGradient: /^rates\.depthwiseGradient/,
-  few: /^rates\.few$/,
-  fewGradient: /^rates\.fewGradient$/,
-  direct: /^rates\.direct$/,
-  words: /^rates\.dot4$/,
-  units: /^shares\.policies\.matrix-/,
-};
-
-/** A family of figures, or what all scale by. */
-export type Family = keyof typeof FAMILIES | (typeof SIZE)[number];
+/** Rates that have a factor of their own beside it, each with what stands below it; `units` are shares of matrix units' policies. */
+export const FAMILIES = [
+  ...["packed", "correlated", "sliced", "slicedStore", "filterStream", "winrs", "depthwise"],
+  ...["depthwiseGradient", "few", "fewGradient", "direct", "dot4", "units"],
+];
 
 /** What is timed for the sake of a family of figures. */
 export interface Probe {
   readonly name: string;
-  readonly family: Family;
+  /** One of `FAMILIES` or `SIZE`. */
+  readonly family: string;
   readonly dtype: ConvDType;
   /** What runs; undefined where the device cannot. */
   readonly plan: Plan | undefined;
@@ -140,7 +127,7 @@ function sizesFor({ multiprocessors, software }: DeviceModel, sizes: string): st
 const CHAINED = 4;
 
 type Row = readonly [
-  family: Family,
+  family: string,
   algorithm: AlgorithmName,
   op: Operation,
   layout: Layout | "both",
@@ -158,14 +145,14 @@ const ROWS: readonly Row[] = [
   ["computing", "implicit-gemm", "fwd", "nchw", M128, { policy: "huge" }],
   ["packed", "winograd2d-nonfused", "fwd", "both", M256, { policy: "tall", tile: F4 }],
   ["correlated", "implicit-gemm", "bwd-filter", "both", M256, { policy: "tall" }],
-  ["filters", "winograd2d-nonfused", "fwd", "nchw", "mb1ic512ih8oc512kh3ph1", {
+  ["filterStream", "winograd2d-nonfused", "fwd", "nchw", "mb1ic512ih8oc512kh3ph1", {
     policy: "small",
     tile: F2,
   }],
   ...([["winograd2d", F2, "32x32x8_8x8"], ["winograd1d", "F(4,3)", "64x32x8_8x8"]] as const)
     .flatMap(([algorithm, tile, policy]): Row[] => [
       ["sliced", algorithm, "fwd", "both", M128, { tile, policy, flush: 0 }],
-      ["stores", algorithm, "fwd", "both", "mbic16ih56oc64kh3ph1", { tile, policy, flush: 0 }],
+      ["slicedStore", algorithm, "fwd", "both", "mbic16ih56oc64kh3ph1", { tile, policy, flush: 0 }],
     ]),
   ["winrs", "winrs", "bwd-filter", "nhwc", "mbic64ih56oc64kh3ph1", { pair: "a8n3r6" }],
   ["winrs", "winrs", "bwd-filter", "nhwc", "mbic64ih56oc64kh3ph1", { pair: "a4n3r2" }],
@@ -177,7 +164,7 @@ const ROWS: readonly Row[] = [
   ["few", "depthwise", "fwd", "both", "mbic1ih56oc32kh7ph3"],
   ["fewGradient", "depthwise", "bwd-filter", "both", "mbic3ih112oc32kh3ph1"],
   ["direct", "direct", "fwd", "nchw", "mbic32ih28oc32kh3ph1"],
-  ["words", "implicit-gemm", "fwd", "nhwc", M128, { dtype: "i8", policy: "wide" }],
+  ["dot4", "implicit-gemm", "fwd", "nhwc", M128, { dtype: "i8", policy: "wide" }],
 ];
 
 /** What `auto` leaves aside on a CPU, which takes seconds to compile it. */
@@ -186,7 +173,7 @@ const UNWEIGHED: readonly AlgorithmName[] = ["winograd1d", "winrs"];
 /** What a device is measured by, or only some families of it. */
 export function calibrationProbes(
   device: ProbedDevice,
-  families: readonly Family[] = [...SIZE, ...Object.keys(FAMILIES) as Family[]],
+  families: readonly string[] = [...SIZE, ...FAMILIES],
 ): Probe[] {
   const { limits, matrixUnits, model } = device;
   const bytes = copiedBytes(model, limits);

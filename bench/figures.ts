@@ -1,5 +1,5 @@
 /** The numbers of a device model, by where they stand in it. */
-import type { DeviceModel } from "../../algorithms/device/model.ts";
+import type { DeviceModel } from "../src/algorithms/device/model.ts";
 
 /** Names of fields, from a model inwards. */
 export type FigurePath = readonly string[];
@@ -26,13 +26,4 @@ export function figure(model: DeviceModel, path: FigurePath): number {
 export function withFigure<T>(model: T, [name, ...rest]: FigurePath, value: number): T {
   const field = (model as Record<string, unknown>)[name!];
   return { ...model, [name!]: rest.length === 0 ? value : withFigure(field, rest, value) };
-}
-
-/** A model with some figures times a factor. */
-export function withFactor(
-  model: DeviceModel,
-  paths: readonly FigurePath[],
-  factor: number,
-): DeviceModel {
-  return paths.reduce((one, path) => withFigure(one, path, factor * figure(one, path)), model);
 }
