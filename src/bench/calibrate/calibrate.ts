@@ -157,10 +157,8 @@ export async function compileSeconds(
   { limits, time }: Pick<Measuring, "limits" | "time">,
 ): Promise<number> {
   const start = performance.now();
-  const probes = calibrationProbes({ limits, model: { ...model, threadResults: 16 } }, [
-    "computing",
-  ]);
-  await measureProbes(probes.slice(-1), model, { time });
+  const small = { limits, model: { ...model, threadResults: 16 } };
+  await measureProbes(calibrationProbes(small, ["computing"]).slice(-1), model, { time });
   return (performance.now() - start) / 1e3;
 }
 

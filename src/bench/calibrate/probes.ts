@@ -141,8 +141,6 @@ const [F2, F4] = ["F(2x2,3x3)", "F(4x4,3x3)"];
 /** Small problems of the program's own with all that a planner would choose pinned. */
 const ROWS: readonly Row[] = [
   ["computing", "implicit-gemm", "fwd", "both", M128, { policy: "tall" }],
-  ["computing", "implicit-gemm", "fwd", "nchw", M128, { policy: "small" }],
-  ["computing", "implicit-gemm", "fwd", "nchw", M128, { policy: "huge" }],
   ["packed", "winograd2d-nonfused", "fwd", "both", M256, { policy: "tall", tile: F4 }],
   ["correlated", "implicit-gemm", "bwd-filter", "both", M256, { policy: "tall" }],
   ["filterStream", "winograd2d-nonfused", "fwd", "nchw", "mb1ic512ih8oc512kh3ph1", {
