@@ -110,7 +110,7 @@ export const TILE_POLICIES: readonly TilePolicy[] = [
 /** Policies of few rows or columns: bound by memory, with many loads a thread. */
 export const THIN_POLICIES: readonly string[] = ["sliver", "flat", "narrow"];
 
-/** `--policy gemv`: a matrix times few vectors, which has no tiles (`src/kernels/gemv`). */
+/** `--policy gemv`: a matrix times few vectors, which has no tiles (`src/kernels/gemv.ts`). */
 export const GEMV = "gemv";
 
 /** The policy of that name, or the tile that it is ({@linkcode parseTilePolicy}). */

@@ -1,17 +1,17 @@
 import assert from "#assert";
-import { elementsOf } from "../../elements/elements.ts";
-import { NO_STEPS } from "../epilogue.ts";
-import { gemvKernel } from "./kernel.ts";
+import { elementsOf } from "../elements/elements.ts";
+import { NO_STEPS } from "./epilogue.ts";
 import {
   gemvBlocks,
+  gemvKernel,
   gemvMultiplications,
   gemvRounds,
   type GemvShape,
   gemvWorkgroups,
-} from "./shape.ts";
-import { treeSteps } from "./products.ts";
-import { moduleBuilder, WHOLE } from "../module.ts";
-import { treeSum } from "../sums.ts";
+  treeSteps,
+} from "./gemv.ts";
+import { moduleBuilder, WHOLE } from "./module.ts";
+import { treeSum } from "./sums.ts";
 
 const SHAPE: GemvShape = {
   side: "rows",
