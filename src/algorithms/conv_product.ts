@@ -280,7 +280,7 @@ export function cutPasses(
   { elements: types, buffers, ends }: Omit<ProblemBuffers, "tensor">,
   make: (part: ProductPart) => Pass,
 ): { product: Pass; sums: Pass[]; cut: Cut } {
-  const { problem: { groups }, schedule: variant } = request;
+  const { problem: { groups }, schedule } = request;
   const { cut, rows, columns, target } = shape;
   const { policy, splits, head } = cut;
   const sum = sumOf(types);
@@ -292,7 +292,7 @@ export function cutPasses(
     columns,
     batches: groups,
     policy,
-    variant,
+    variant: schedule,
     accumulate,
     ends,
   };
@@ -326,7 +326,7 @@ export function cutPasses(
     strides: target,
     classText: shape.classText,
     vector: targetVector(target, rows),
-    raster: fullVariant(variant).raster,
+    raster: fullVariant(schedule).raster,
   };
   const row = (module: ModuleBuilder, row: string) =>
     `group * ${module.size("rows", rows)} + ${row}`;
@@ -362,14 +362,14 @@ export function convertingShare(request: PlanRequest, cut: Cut): number {
 
 /** The request with f16 tiles, where the planner chooses them: on matrix units, and where memory bounds the product. */
 export function withHalfTile(request: PlanRequest, cut: Cut): PlanRequest {
-  const { dtype, schedule: variant } = request;
-  if (dtype !== "f16" || variant?.halfTile !== undefined) return request;
+  const { dtype, schedule } = request;
+  if (dtype !== "f16" || schedule?.halfTile !== undefined) return request;
   const { policy, cost } = cut;
   const device = deviceOf(request);
   const multiplying = productTime(cost, device.rates.gathered);
   const half = policy.matrix !== undefined || crowded(device, policy) ||
     tensorsTime(request) >= MOVING * multiplying;
-  return half ? { ...request, schedule: { ...request.schedule, halfTile: true } } : request;
+  return half ? { ...request, schedule: { ...schedule, halfTile: true } } : request;
 }
 
 /** Bytes of a sector: memory reads and rewrites one that a store fills in part. */

@@ -96,8 +96,8 @@ type CutRequest =
   & TileRequest
   & Pick<PlanRequest, "schedule" | "sizes" | "maxWorkspaceBytes">;
 
-function mostSteps(policy: TilePolicy, { schedule: variant }: CutRequest): number {
-  return Math.floor(MOST_STEP_ITERATIONS / (1 + stepIterations(policy, variant)));
+function mostSteps(policy: TilePolicy, { schedule }: CutRequest): number {
+  return Math.floor(MOST_STEP_ITERATIONS / (1 + stepIterations(policy, schedule)));
 }
 
 /**

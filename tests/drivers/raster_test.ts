@@ -72,7 +72,7 @@ Deno.test("convolutions agree with the reference in bands, classes of strides to
             }),
           );
           assert.match(plan.kernel, /_grouped2/);
-          assert.equal(/_streamk/.test(plan.kernel), "balance" in cut);
+          assert.equal(/_streamk/.test(plan.kernel), "schedule" in cut);
         }
       }
     }

@@ -56,13 +56,13 @@ import {
 } from "./operands.ts";
 import { SPLIT_NOTE, type SplitProduct, splitProduct, UNSTREAMED_NOTE } from "./split.ts";
 
-/** The request of a product that is cut so, with what the planner chooses of the mainloop's variant. */
+/** The request of a product that is cut so, with what the planner chooses of its schedule. */
 function withTile(request: GemmRequest, cut: Cut): GemmRequest {
-  const { dtype, accumulate, schedule: variant } = request;
-  if (dtype !== "f16" || accumulate === "f16" || variant?.halfTile !== undefined) return request;
+  const { dtype, accumulate, schedule } = request;
+  if (dtype !== "f16" || accumulate === "f16" || schedule?.halfTile !== undefined) return request;
   // Bound by memory, so f16 stays as it is on its way to the products.
   return THIN_POLICIES.includes(cut.policy.name)
-    ? { ...request, schedule: { ...request.schedule, halfTile: true } }
+    ? { ...request, schedule: { ...schedule, halfTile: true } }
     : request;
 }
 

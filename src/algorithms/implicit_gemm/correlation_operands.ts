@@ -39,10 +39,10 @@ const MOST_RING_TAPS = 5;
  * steps between rows, and without where rows may be joined. None where they may not.
  */
 function ringOperands(request: PlanRequest, placed: Operands): Operands[] {
-  const { problem, layout, schedule: variant } = request;
+  const { problem, layout, schedule } = request;
   const { inputs, outputs } = groupOf(request);
   const unit = productUnit(request, addsUp(placed.result, placed.rows));
-  const whole = fullVariant(variant);
+  const whole = fullVariant(schedule);
   const inputStrides = stridesOf(request, "input");
   const gradientStrides = stridesOf(request, "output");
   const axes = spatialAxes(problem, "forward", inputStrides);

@@ -225,12 +225,12 @@ function leastProduct(asked: PlanRequest, tapRows: boolean): Planned<ImplicitPro
 /** A product's sides, and its depth in steps. */
 export function operandsProduct(
   { rows, columns, batches, depth, uneven, share }: Operands,
-  { schedule: variant }: PlanRequest,
+  { schedule }: PlanRequest,
 ): Pick<Product, "rows" | "columns" | "batches" | "steps" | "wholeSteps" | "share"> {
   return {
     ...{ rows, columns, batches },
     ...(uneven === undefined
-      ? stepsOf(depth, variant)
+      ? stepsOf(depth, schedule)
       : { steps: (policy) => Math.ceil(depth(policy) / policy.depth) }),
     ...(share === undefined ? {} : { share }),
   };

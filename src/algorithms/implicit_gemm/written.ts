@@ -64,12 +64,12 @@ export interface Written {
  * channels. Without units where it is asked for alone, of nchw, and nothing is padded.
  */
 export function channelsLastWays(request: PlanRequest): readonly Written[] {
-  const { layout, dtype, schedule: variant } = request;
+  const { layout, dtype, schedule } = request;
   if (layout === "chwn" || dtype === "i8") return [];
   const ways = productUnit(request) === undefined
     ? []
     : [false, true].flatMap((unfolded) => channelsLast(request, VECTOR.f16, unfolded) ?? []);
-  return ways.length > 0 || !variant?.channelsLast
+  return ways.length > 0 || !schedule?.channelsLast
     ? ways
     : [channelsLast(request, 1, false) ?? []].flat();
 }

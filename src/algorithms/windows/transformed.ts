@@ -240,7 +240,7 @@ export function planTransformed(
   { request, transform, geometry, cut, chunks }: TransformedCut,
   mode: SizeMode,
 ): Planned<Plan> {
-  const { problem: { groups }, schedule: variant } = request;
+  const { problem: { groups }, schedule } = request;
   const { policy } = cut;
   const { rows, taps, channels, spots, output } = geometry;
   const depth = taps * channels;
@@ -258,7 +258,15 @@ export function planTransformed(
   const target = { ...windowTarget(geometry), buffer: tensor.output, element: types.result };
   const shape = { cut, rows, columns, target };
   const epilogue = convEpilogue(request);
-  const alike = { rows, batches: groups, splits: 1, policy, variant, accumulate, epilogue };
+  const alike = {
+    rows,
+    batches: groups,
+    splits: 1,
+    policy,
+    variant: schedule,
+    accumulate,
+    epilogue,
+  };
   const multiple = largest * output[0]!;
   const whole = chunked
     ? undefined
