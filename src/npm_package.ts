@@ -25,6 +25,13 @@ export function onFetch(say: (text: string) => void): void {
   sayFetch = say;
 }
 
+/** The package's folder in Deno's npm cache; undefined where it is not there, or the program may not look. */
+export async function cachedPackage(native: NativePackage): Promise<string | undefined> {
+  if (Deno.permissions.querySync({ name: "run" }).state !== "granted") return undefined;
+  const info = JSON.parse(await runDeno(native, ["info", "--json", "--no-config"]));
+  return findPackage(String(info.npmCache), native);
+}
+
 /**
  * Finds the package's folder in Deno's npm cache, downloading it first where it is not there. An `import("npm:…")` would enter it
  * into `deno.lock`, and what stands there is downloaded by every run of the program.

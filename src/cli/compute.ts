@@ -1,15 +1,21 @@
 import { FEWER_SPLITS } from "../algorithms/cut.ts";
-import type { Backend } from "../gpu/provider.ts";
 import type { CheckMode } from "../run/coverage.ts";
 import { cpuExecutor, type Executor } from "../run/executor.ts";
 import { chunkedOperands, type OperandSource } from "../run/operands.ts";
 import { type Computed, runSubject, type SubjectJob } from "../run/runner.ts";
-import { featuresOf, type HostData, type Planning, type Subject } from "../run/subject.ts";
+import {
+  featuresOf,
+  type HostData,
+  type Planning,
+  type Subject,
+  usesUnits,
+} from "../run/subject.ts";
 import { type During, untimed } from "../run/timeline.ts";
 import { BRIEF_WARM_UP } from "../run/timing.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { budgetMs, learnTuning } from "./learn.ts";
 import { progress, reporter } from "./output.ts";
+import type { AnyGpuChoice } from "./shared_options.ts";
 import {
   isOutdated,
   noteOutdated,
@@ -35,7 +41,7 @@ export interface Computation {
 
 interface ComputeOptions {
   readonly device: "gpu" | "cpu";
-  readonly backend: Backend;
+  readonly backend: AnyGpuChoice["backend"];
   readonly adapter?: string | undefined;
   readonly check: CheckMode | "none";
   /** Timed runs; a few after a brief warm-up where absent. */
@@ -91,7 +97,12 @@ export async function withExecutor<T>(
       await during(
         "device",
         () =>
-          openGpuExecutor({ backend, adapter: wanted }, featuresOf(subject), planning, learning),
+          openGpuExecutor(
+            { backend, adapter: wanted, onUnits: usesUnits(subject, planning) },
+            featuresOf(subject),
+            planning,
+            learning,
+          ),
       ),
     );
   // What may have cost the device is not tried again.
@@ -112,7 +123,7 @@ export async function withExecutor<T>(
       source,
       planning: { ...planning, ...(tuning === undefined ? {} : { tuning }) },
       algorithm: device === "cpu" ? "reference" : algorithm,
-      device: onCpu ? adapter : `${adapter} (${backend})`,
+      device: onCpu ? adapter : `${adapter} (${executor.device.backend})`,
       check,
       protocol: onCpu ? { samples: 1, fillMs: 0 } : {
         samples: runs ?? FEW_RUNS,

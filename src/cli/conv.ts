@@ -138,9 +138,12 @@ async function convManifest(path: string, options: ConvOptions): Promise<void> {
   const writes = commandWrites();
   const planning = planningOptions(options);
   const features = dtype === "f16" ? ["shader-f16"] : [];
-  using executor = device === "cpu"
-    ? cpuExecutor()
-    : await openGpuExecutor({ backend, adapter }, features, planning, options);
+  using executor = device === "cpu" ? cpuExecutor() : await openGpuExecutor(
+    { backend, adapter, onUnits: dtype === "f16" },
+    features,
+    planning,
+    options,
+  );
   const tuned = options.algorithm === "auto" && device === "gpu" ? readTuning(options) : undefined;
   const cases: ReadCase[] = [];
   const refusals: Refusal[] = [];

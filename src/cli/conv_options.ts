@@ -1,12 +1,12 @@
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
-import { BACKENDS } from "../gpu/provider.ts";
+import { BACKEND_CHOICES } from "../gpu/provider.ts";
 import { RUNS_HELP } from "./compute.ts";
 import { KERNEL_HELP } from "./own_kernel.ts";
 import { FORCE_HELP } from "./outputs.ts";
 import { LOSS_SCALE_HELP, problemCommand } from "./problem_options.ts";
 import { TIMINGS_HELP } from "./print_case.ts";
 import { BUDGET_HELP, CONV_BUDGET_HELP } from "./learn.ts";
-import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP, GROUPS } from "./shared_options.ts";
+import { ADAPTER_HELP, ANY_BACKEND_HELP, DEVICE_HELP, GROUPS } from "./shared_options.ts";
 import { TUNING_HELP } from "./tuning_options.ts";
 import { leastNumber, oneOf, pathOr, positiveNumber, wholeNumber } from "./values.ts";
 
@@ -54,7 +54,7 @@ export function convOptions() {
     .option("--resume", "with a pattern of many files: skip those that have a result")
     .optionsGroup(GROUPS.device)
     .option("--device <name>", DEVICE_HELP, oneOf(DEVICES), "gpu" as const)
-    .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
+    .option("--backend <name>", ANY_BACKEND_HELP, oneOf(BACKEND_CHOICES), "wgpu" as const)
     .option("--adapter <index|name>", ADAPTER_HELP)
     .optionsGroup(GROUPS.kernel)
     .option("--kernel <file>", KERNEL_HELP)

@@ -15,7 +15,7 @@ import { textTable } from "../report/table.ts";
 import { gpuPlanning } from "../run/executor.ts";
 import { gemmSubject, printEpilogue } from "../run/gemm_subject.ts";
 import { readOperands } from "../run/operands.ts";
-import { featuresOf } from "../run/subject.ts";
+import { featuresOf, usesUnits } from "../run/subject.ts";
 import { timeline } from "../run/timeline.ts";
 import { environmentOptions, modelCeilings, tuningHook } from "./bench.ts";
 import { compute } from "./compute.ts";
@@ -133,7 +133,13 @@ function refuseBesideSearch(options: GemmOptions): void {
   if (device === "cpu") throw new InputTypeError("Cannot search: --search runs on the GPU");
 }
 
-async function runSuites(options: GemmOptions): Promise<void> {
+async function runSuites({ backend, ...others }: GemmOptions): Promise<void> {
+  if (backend === "auto") {
+    throw new InputTypeError(
+      "Cannot bench: --backend auto chooses for one product, not for a suite",
+    );
+  }
+  const options = { ...others, backend };
   const { suite = [], output, size, a, b, search, check, seed, cache = ["hot"] } = options;
   const file = (path: string | true | undefined) => typeof path === "string";
   const [c, bias, residual] = [file(options.c), file(options.bias), file(options.residual)];
@@ -188,7 +194,7 @@ async function searchPolicies(
   options: GemmOptions,
   writes: Writes,
 ): Promise<void> {
-  const { check, seed, backend, runs = 15, fillMs = 5 } = options;
+  const { check, seed, runs = 15, fillMs = 5 } = options;
   if (problem.m * problem.n * problem.batch === 0) {
     throw new InputRangeError(`Cannot search: the result of ${printGemm(problem)} is empty`);
   }
@@ -197,7 +203,10 @@ async function searchPolicies(
   using records = openRecords(target, writes, { force: options.force });
   const subject = gemmSubject(problem, options);
   const planning = gemmPlanning(options);
-  const gpu = await openGpu(options, featuresOf(subject));
+  const gpu = await openGpu(
+    { ...options, onUnits: usesUnits(subject, planning) },
+    featuresOf(subject),
+  );
   using executor = gpuExecutorOf(gpu, planning);
   const fill = fillOf(options);
   const rivals = gemmRivals(gpuPlanning(gpu, planning, executor.model), problem, options);
@@ -215,7 +224,7 @@ async function searchPolicies(
   const stream = target === "-" ? "stderr" : "stdout";
   const out = reporter(stream);
   out.line(`problem     gemm ${[printGemm(problem), printEpilogue(problem)].join(" ").trimEnd()}`);
-  out.line(`device      ${executor.device.adapter} (${backend})`);
+  out.line(`device      ${executor.device.adapter} (${executor.device.backend})`);
   out.line(rankingTable(ranking, terminalColumns(stream)));
   const unproved = ranking.filter(({ verdict, max_bound_ratio }) =>
     verdict === "fail" || (verdict === "none" && max_bound_ratio !== null)

@@ -3,7 +3,7 @@ import { Command, InvalidArgumentError } from "#cli-types";
 import { BALANCES } from "../algorithms/schedule.ts";
 import { MATHS } from "../algorithms/request.ts";
 import { InputTypeError } from "../errors.ts";
-import { BACKENDS } from "../gpu/provider.ts";
+import { BACKEND_CHOICES } from "../gpu/provider.ts";
 import { PRODUCT_POLICY_NAMES, variantNames } from "../algorithms/choices.ts";
 import { PLAIN_ACTIVATIONS } from "../problem/activations.ts";
 import { GEMM_DTYPES, TRANSPOSES } from "../problem/gemm_problem.ts";
@@ -13,9 +13,9 @@ import type { Planning } from "../run/subject.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import {
   ADAPTER_HELP,
+  ANY_BACKEND_HELP,
   AS_DTYPES,
   AS_HELP,
-  BACKEND_HELP,
   DEVICE_HELP,
   GROUPS,
 } from "./shared_options.ts";
@@ -179,7 +179,7 @@ export function gemmOptions() {
     .option("--force", FORCE_HELP)
     .optionsGroup(GROUPS.device)
     .option("--device <name>", DEVICE_HELP, oneOf(["gpu", "cpu"] as const), "gpu" as const)
-    .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
+    .option("--backend <name>", ANY_BACKEND_HELP, oneOf(BACKEND_CHOICES), "wgpu" as const)
     .option("--adapter <index|name>", ADAPTER_HELP)
     .optionsGroup(GROUPS.kernel)
     .option("--kernel <file>", KERNEL_HELP)

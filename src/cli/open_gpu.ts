@@ -1,18 +1,40 @@
 import { InputTypeError, UnsupportedError } from "../errors.ts";
 import { type GpuDevice, openDevice } from "../gpu/device.ts";
+import { isDawnHere } from "../gpu/dawn.ts";
+import { describeAdapters } from "../gpu/list_adapters.ts";
+import type { Backend } from "../gpu/provider.ts";
 import { type Executor, gpuExecutor } from "../run/executor.ts";
 import type { Planning } from "../run/subject.ts";
 import { timePlans } from "../run/time_plans.ts";
 import { keptCalibration, noteUncalibrated } from "./calibration.ts";
+import { reporter } from "./output.ts";
 import { learnSize, SIZE_PROTOCOL } from "./learn.ts";
-import type { GpuChoice } from "./shared_options.ts";
+import type { AnyGpuChoice } from "./shared_options.ts";
 import type { TuningChoice } from "./tuning_options.ts";
+
+/** The backend that is asked for; of `auto` Dawn where matrix units multiply, if it is here and its GPU has such, else wgpu, which it says. */
+export async function chosenBackend({ backend, adapter, onUnits }: AnyGpuChoice): Promise<Backend> {
+  if (backend !== "auto") return backend;
+  const hasUnits = () =>
+    describeAdapters("dawn", adapter).then(([one]) => one?.matrixUnits !== undefined, () => false);
+  const [chosen, why]: [Backend, string] = !onUnits
+    ? ["wgpu", "threads multiply these types"]
+    : !await isDawnHere()
+    ? ["wgpu", "Dawn, which reaches matrix units, is not installed; --backend dawn downloads it"]
+    : await hasUnits()
+    ? ["dawn", "its matrix units multiply these types"]
+    : ["wgpu", "Dawn has no matrix units here"];
+  reporter("stderr").message(`--backend auto: ${chosen}, ${why}`);
+  return chosen;
+}
 
 /** Opens the GPU; where there is none, the error says what to do without. */
 export async function openGpu(
-  { backend, adapter }: GpuChoice,
+  choice: AnyGpuChoice,
   features: readonly string[] = [],
 ): Promise<GpuDevice> {
+  const { adapter } = choice;
+  const backend = await chosenBackend(choice);
   try {
     return await openDevice({ backend, adapter, features, robust: false });
   } catch (error) {
@@ -58,7 +80,7 @@ function measuredExecutor(gpu: GpuDevice, planning: Partial<Planning>): Executor
  * lost meanwhile is opened again.
  */
 export async function openGpuExecutor(
-  choice: GpuChoice,
+  choice: AnyGpuChoice,
   features: readonly string[] = [],
   planning: Partial<Planning> = {},
   learning: TuningChoice = { tuneBudget: 0 },

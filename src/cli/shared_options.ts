@@ -38,9 +38,19 @@ export interface GpuChoice {
   readonly adapter?: string | undefined;
 }
 
+/** The same where the backend may be left open. */
+export interface AnyGpuChoice extends Omit<GpuChoice, "backend"> {
+  readonly backend: Backend | "auto";
+  /** Whether matrix units multiply what is asked, which `auto` then looks for. */
+  readonly onUnits?: boolean;
+}
+
 export const ADAPTER_HELP = "which GPU: its index, or part of its name, in wgconv devices";
 
 export const BACKEND_HELP = "WebGPU implementation: wgpu (Deno's), or dawn (Chromium's)";
+
+export const ANY_BACKEND_HELP = BACKEND_HELP +
+  "; auto: dawn for f16 and int8 where it is installed and has matrix units, else wgpu";
 
 export const DEVICE_HELP = "gpu, or cpu: compute with the FP64 reference, without a driver";
 

@@ -3,7 +3,13 @@ import { dirname, join, resolve } from "node:path";
 import { UnsupportedError } from "../errors.ts";
 import { boundedIndices } from "../kernels/bounded.ts";
 import { MATRIX_FEATURES, SUBGROUP_SIZE_FEATURE } from "../kernels/matrix_units.ts";
-import { environmentValue, fetchPackage, type NativePackage, verifyFile } from "../npm_package.ts";
+import {
+  cachedPackage,
+  environmentValue,
+  fetchPackage,
+  type NativePackage,
+  verifyFile,
+} from "../npm_package.ts";
 import { enabledText, type GpuProvider, noAdapterMessage } from "./provider.ts";
 
 /** What the addon of the npm package `webgpu` exports, as far as it is used. */
@@ -62,6 +68,11 @@ export async function loadAddon(): Promise<DawnAddon> {
       { cause },
     );
   }
+}
+
+/** Whether Dawn can be loaded without a download. */
+export async function isDawnHere(): Promise<boolean> {
+  return environmentValue("WGCONV_DAWN") !== undefined || await cachedPackage(DAWN) !== undefined;
 }
 
 /** The addon for this machine beside the package's `index.js`; a path to an addon stays as it is. */

@@ -9,6 +9,9 @@ export type ProviderName = Backend | "browser";
 /** All backends, the default first. */
 export const BACKENDS: readonly Backend[] = ["wgpu", "dawn"];
 
+/** What a command may be told: a backend, or to take the one that is faster for what it computes. */
+export const BACKEND_CHOICES: readonly (Backend | "auto")[] = [...BACKENDS, "auto"];
+
 /** Where a `GPU` object comes from, and what its WGSL dialect needs. */
 export interface GpuProvider {
   /** Its name. */

@@ -221,6 +221,11 @@ export function featuresOf({ operands, result }: Subject): string[] {
   );
 }
 
+/** Whether matrix units multiply a subject's operands where there are such. */
+export function usesUnits({ operands }: Subject, { math }: Partial<Planning>): boolean {
+  return math === "f16x3" || operands.every(({ dtype }) => dtype === "f16" || dtype === "i8");
+}
+
 /** Whether a subject's results are whole numbers, which have no rounding errors. */
 export function isIntegral({ traits: { dtype } }: Pick<Subject, "traits">): boolean {
   return dtype === "i8";
