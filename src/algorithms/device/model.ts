@@ -206,7 +206,7 @@ export function occupancyRate({ warps: { busy, power } }: DeviceModel, warps: nu
 }
 
 /** Workgroups of so many warps that a multiprocessor of the mainloop runs side by side. */
-export function residentWorkgroups({ warps: { busy } }: DeviceModel, warps: number): number {
+function residentWorkgroups({ warps: { busy } }: DeviceModel, warps: number): number {
   return Math.max(1, Math.floor(busy / warps));
 }
 
