@@ -3,7 +3,7 @@ import { chooseGemm, cutGemm, mainloopTime } from "../algorithms/gemm/choose.ts"
 import { chooseGemv } from "../algorithms/gemm/gemv.ts";
 import { tryPlanGemm } from "../algorithms/gemm/plan.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
-import type { Balance } from "../algorithms/schedule.ts";
+import type { Balance, Schedule } from "../algorithms/schedule.ts";
 import { TILE_POLICY_NAMES } from "../algorithms/choices.ts";
 import { GEMV } from "../kernels/policy.ts";
 import type { GemmArithmetic, GemmProblem } from "../problem/gemm_problem.ts";
@@ -16,7 +16,7 @@ import type { HostOperands, Planning } from "../run/subject.ts";
 import { tuningRecord } from "./tuning_file.ts";
 
 /** What is asked of a cut. */
-type Asked = Pick<Planning, "schedule">;
+type Asked = Pick<Schedule, "splits" | "balance">;
 
 /** A way to run a product. */
 interface GemmRival extends RunCase {
@@ -45,7 +45,7 @@ export function gemmRivals(
   const request = (policy: string, choice: Asked = {}) =>
     gemmRequest(problem, arithmetic, {
       ...(policy === GEMV ? asked : planning),
-      schedule: { ...(policy === GEMV ? asked : planning).schedule, policy, ...choice.schedule },
+      schedule: { ...(policy === GEMV ? asked : planning).schedule, policy, ...choice },
     });
   const keyOf = (cut: Cut) => `${cut.policy.name}/${cut.splits}/${cut.head}`;
   const rivals = new Map<string, GemmRival>();
@@ -84,14 +84,14 @@ export function gemmRivals(
   };
   if (best !== undefined) add(best.split("/")[0]!, {});
   const split = addGemv({});
-  if (split > 0) { for (const splits of [2 * split, 1]) addGemv({ schedule: { splits } }); }
+  if (split > 0) { for (const splits of [2 * split, 1]) addGemv({ splits }); }
   for (const name of TILE_POLICY_NAMES) {
-    const whole = cutGemm(request(name, { schedule: { balance: "none" } }));
-    const split = cutGemm(request(name, { schedule: { balance: "split-k" } }));
+    const whole = cutGemm(request(name, { balance: "none" }));
+    const split = cutGemm(request(name, { balance: "split-k" }));
     if (isRefusal(whole) || isRefusal(split)) continue;
     const { splits } = split.cost < whole.cost ? split : whole;
-    for (const asked of [splits, 2 * splits, 1]) add(name, { schedule: { splits: asked } });
-    add(name, { schedule: { balance: "stream-k" } });
+    for (const asked of [splits, 2 * splits, 1]) add(name, { splits: asked });
+    add(name, { balance: "stream-k" });
   }
   return [...rivals.values()];
 }

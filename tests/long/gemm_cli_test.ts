@@ -193,7 +193,7 @@ Deno.test("wgconv gemm says in one sentence what does not fit, and writes nothin
       ["--size", "3,4,5", "--dtype", "i8", "--fill", "normal"],
       /i8 takes only the fills constant, integer, int8/,
     ],
-    [["--size", "3,4,5", "--without", "speed"], /speed is none of prefetch, double-buffer/],
+    [["--size", "3,4,5", "--without", "speed"], /speed is none of prefetch, unroll/],
     [["--size", "3,4,5", "--with", "half-tile"], /half-tile is of f16 products that are summed in/],
     [["--size", "3,4,5", "--alpha", "1e40"], /alpha is 1e\+40, beyond f32/],
     [["--size", "3,4,5", "--balance", "best"], /--balance <how>/],
