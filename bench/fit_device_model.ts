@@ -8,7 +8,8 @@
  * them alone, a policy that is rarely chosen looks better than it is, so name the figures that the records do cover with
  * --figures, and look at the choices of other suites before they are taken. What it writes is a file for `--device-model`, and
  * what H200 reads: nobody edits that by hand. Of records here, bench/results/h200/{layers.f32,im2win12,fused,resnet50.f32}.jsonl say
- * something (206 cases); those of planner_rivals.ts --jsonl say most.
+ * something (206 cases); those of planner_rivals.ts --jsonl say most, and
+ * planner_unmeasured.ts times a GPU that is hardly warm, at half its rates.
  */
 import { createHash } from "node:crypto";
 import { parseArgs } from "node:util";

@@ -35,11 +35,37 @@ export function autoRequest(
   };
 }
 
-/** The timed cases of files of records. */
+/** The timed cases of files of records, or of what `bench/planner_unmeasured.ts` wrote. */
 export function measuredCases(paths: readonly string[]): MeasuredCase[] {
-  return paths
-    .flatMap((path) => parseRecords(Deno.readTextFileSync(path), path).cases)
-    .flatMap((record) => measuredCase(record) ?? []);
+  return paths.flatMap((path) => {
+    const text = Deno.readTextFileSync(path);
+    return text.startsWith('{"name"')
+      ? text.trim().split("\n").flatMap((line) => plannedCases(JSON.parse(line)))
+      : parseRecords(text, path).cases.flatMap((record) => measuredCase(record) ?? []);
+  });
+}
+
+/** A line of `bench/planner_unmeasured.ts`: what the plans of a case took, by their kernels' names. */
+function plannedCases({ problem: text, op, layout, ms, kernels, dtype = "f32" }: {
+  readonly problem: string;
+  readonly op: typeof OPERATIONS[number];
+  readonly layout: Layout;
+  readonly dtype?: PlanRequest["dtype"];
+  readonly ms: readonly (number | string)[];
+  readonly kernels: readonly string[];
+}): MeasuredCase[] {
+  const problem = parseDescriptor(text, op);
+  const name = `${problem.name ?? text} ${op} ${layout} ${dtype}`;
+  const request = autoRequest(problem, layout, dtype);
+  return kernels.flatMap((kernel, place) => {
+    const taken = ms[place];
+    const algorithm = algorithmNames().toSorted((a, b) => b.length - a.length)
+      .find((one) => kernel.startsWith(one.replaceAll("-", "_")));
+    if (algorithm === undefined || typeof taken !== "number") return [];
+    const [, n, r] = /_(?:m|a\d+n)([\dx]+)r([\dx]+)_/.exec(kernel) ?? [];
+    const tile = n === undefined || algorithm === "winrs" ? {} : { tile: `F(${n},${r})` };
+    return [{ name, request, algorithm, kernel, ms: taken, ...tile }];
+  });
 }
 
 function measuredCase(record: RecordSet["cases"][number]): MeasuredCase | undefined {

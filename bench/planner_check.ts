@@ -1,7 +1,7 @@
 /**
  * Compares what `auto` chooses with what was measured, without a GPU:
  *   deno run -A bench/planner_check.ts [-v] [--device-model FILE] RECORDS...
- * RECORDS are of `wgconv bench` or of `bench/planner_rivals.ts --jsonl`. A case is a problem, operation and layout of which
+ * RECORDS are of `wgconv bench`, of `bench/planner_rivals.ts --jsonl`, or parts that `bench/planner_unmeasured.ts` wrote. A case is a problem, operation and layout of which
  * several kernels were measured. Prints the choices that take more than 5 % longer than the best (-v: every choice), those
  * that were not measured, and the predicted over the measured times of each algorithm, operation and layout: geometric mean
  * and spread (RMS of the logarithm about it). Choices are an H200's unless a file says what the device reaches. Exit 1 where
