@@ -208,6 +208,32 @@ Deno.test("threads that share a run agree with the reference in f16 and bf16, of
   }
 });
 
+Deno.test("two columns a thread agree with the reference in f16 and bf16, with odd widths, paddings and few channels", async () => {
+  using gpu = await openDevice({ backend, optionalFeatures: ["shader-f16"] });
+  const dtypes = gpu.features.has("shader-f16") ? ["f16", "bf16"] as const : ["bf16"] as const;
+  let paired = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      randomAxes({ more: 12, stride: 2, dilation: 1 }).filter((axes) => axes.length > 1),
+      fc.constantFrom([3, 1, 1], [4, 1, 2], [1, 4, 1], [1, 1, 6], [2, 2, 2]),
+      fc.constantFrom("fwd", "bwd-data"),
+      fc.constantFrom(...dtypes),
+      sizeModes,
+      async (axes, [groups, inputs, outputs], op, dtype, sizes) => {
+        const sized = spatialSizes(axes);
+        const problem = convProblem({
+          ...{ batch: 2, groups, inChannels: groups * inputs, outChannels: groups * outputs },
+          ...{ ...sized, op: op as "fwd" | "bwd-data" },
+        });
+        const { plan } = await convolve(gpu, problem, { dtype, layout: "nchw", sizes });
+        if (plan.kernel.includes("columns2")) paired++;
+      },
+    ),
+    { numRuns: full ? 300 : 50, seed: 20261129 },
+  );
+  assert.ok(paired >= 5, `${paired}`);
+});
+
 Deno.test("an infinite weight is not met by threads that have no source in their last round", async () => {
   using gpu = await openDevice({ backend });
   for (const side of [1, 3]) {

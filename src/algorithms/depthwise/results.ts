@@ -54,6 +54,8 @@ const PARTIAL_SHARE = 0.25;
 /** Channels that a thread takes together at most: each with a run of places, or with one place. And sums that it then holds. */
 const MOST_OWN = { run: 4, place: 16 };
 const SUMS_OWN = 64;
+/** Sums of each of two columns that it then holds at most. */
+const SUMS_PAIRED = 16;
 /** Bytes of workgroup memory for filters, so that several workgroups have room. */
 const STAGED_BYTES = 16_384;
 
@@ -131,10 +133,32 @@ export function depthwiseShape(request: PlanRequest): DepthwiseShape {
     result: { ...result, axes: widen(result.axes) },
     filter: { ...filter, axes: widen(filter.axes) },
   } as const;
-  const loop = loopOf(shape, kind);
-  const looped = { ...shape, loop };
-  const segments = cut ? segmentsOf(request, loopTurns(looped), threadsWith(results)) : 1;
+  const loop = loopOf({ ...shape, columns: 1 }, kind);
+  const threads = threadsWith(results);
+  const columns = takesPairs(request, shape, loop, threads) ? 2 as const : 1 as const;
+  const looped = { ...shape, columns, loop };
+  const segments = cut ? segmentsOf(request, loopTurns(looped), threads / columns) : 1;
   return { ...looped, segments };
+}
+
+/**
+ * Whether threads take two columns: of halves that are loaded one at a time, which then are loaded and converted two thirds as often, where
+ * all taps of the columns' axis stand in the text, and threads are left for all schedulers.
+ */
+function takesPairs(
+  request: PlanRequest,
+  { axes, run, vector, lanes, results, own }: Pick<
+    DepthwiseShape,
+    "axes" | "run" | "vector" | "lanes" | "results" | "own"
+  >,
+  loop: DepthwiseLoop,
+  threads: number,
+): boolean {
+  const { taps, stride, dilation, places } = axes[2]!;
+  const enough = threads >= 2 * deviceOf(request).multiprocessors * THREADS;
+  return operandBytes(request) === 2 && request.layout === "nchw" && vector === "none" &&
+    lanes === 0 && run === 1 && loop.over !== "rounds" && enough && results * own <= SUMS_PAIRED &&
+    taps > 1 && stride === 1 && dilation === 1 && places > 1;
 }
 
 /** What stands in a kernel's text, and what its loop runs over. */

@@ -110,10 +110,12 @@ export function depthwiseKernel(
       lanes === 0 ? "" : ` || channel >= ${module.size("channels", channelVectors(shape))}`
     }`,
     coordinates: coordinateText(text),
-    sums: range(results * shape.own).map((i) =>
-      `  var ${sumName(shape, i % results, Math.floor(i / results))} = ${
-        typeName("f32", sourceWidth(shape) === 4 ? 1 : width)
-      }();`
+    sums: range(results * shape.own).flatMap((i) =>
+      range(shape.columns).map((column) =>
+        `  var ${sumName(shape, i % results, Math.floor(i / results), column)} = ${
+          typeName("f32", sourceWidth(shape) === 4 ? 1 : width)
+        }();`
+      )
     ).join("\n"),
     first,
     end: loop.over === "nothing"
@@ -137,7 +139,7 @@ export function depthwiseKernel(
   const iterations = (loop.over === "nothing" ? 0 : loopIterations(inSegment)) +
     (filter.staged ? loopIterations(Math.ceil(staged / threads)) : 0) +
     shared.reduce((all, { sums }) => all + loopIterations(Math.ceil(sums.length / sharing)), 0) +
-    results * shape.own * width * epilogueIterations(steps);
+    results * shape.own * shape.columns * width * epilogueIterations(steps);
   const bytes = sharing > 1
     ? shared[0]!.sums.length * (threads + 1) * 4
     : filter.staged
@@ -174,6 +176,7 @@ function kernelName({ shape, others, sources }: DepthwiseText): string {
     (op === "bwd-data" ? `p${along.padding % along.stride}` : ""),
     ...groupTraits(shape.group),
     ...(shape.own > 1 ? [`own${shape.own}${resultsOf(shape) > shape.own ? "of" : ""}`] : []),
+    ...(shape.columns > 1 ? [`columns${shape.columns}`] : []),
     ...(filter.staged ? [`staged${allTaps}`] : filter.vector ? ["taps4"] : []),
     ...(loop.over === "rounds" ? [] : [
       `taps${hits.join("x")}` +

@@ -11,6 +11,7 @@ import {
   type DepthwiseShape,
   type DepthwiseText,
   imageWidth,
+  INNERMOST,
   plus,
   resultWidth,
   roundIndices,
@@ -50,12 +51,14 @@ function placeName(place: number): string {
 /** Declares where a thread's results lie, and where the source that they meet begins. */
 export function coordinateText(text: DepthwiseText): string {
   const { shape, module, others, sized, strides: { source: from }, products } = text;
-  const { op, axes, run, results, lanes, segments } = shape;
+  const { op, axes, run, results, lanes, segments, columns } = shape;
   const { size } = module;
   const along = axes[run]!;
   const places: Digit[] = shape.order.map((d) =>
     d === run
       ? { name: "block", radix: size("runs", runCount(shape)) }
+      : d === INNERMOST && columns > 1
+      ? { name: "pair", radix: size("pairs", Math.ceil(axes[d]!.places / columns)) }
       : { name: `at${d}`, radix: sized.places[d]! }
   );
   const image = { name: "image", radix: size("images", shape.images / imageWidth(shape)) };
@@ -74,6 +77,7 @@ export function coordinateText(text: DepthwiseText): string {
   const met = [...new Set(products.map(({ place }) => place))];
   return lines(
     digitsText("place", "place_", digits),
+    columns > 1 && `  let at${INNERMOST} = pair * ${columns}u;`,
     others.map((d) =>
       op === "fwd"
         ? `  let from${d} = at${d} * ${sized.stride[d]} - ${sized.padding[d]};`
@@ -112,7 +116,9 @@ export function roundsText(text: DepthwiseText): string {
   if (loop.over !== "rounds") {
     const inTurn = loop.over === "nothing" ? depthwiseRounds(text.shape).sources : loop.together;
     const first = loop.over === "nothing" ? "" : `round * ${inTurn}u + `;
-    const rounds = roundIndices(others, hits, inTurn);
+    // Of several columns taps of theirs stand in one round.
+    const alone = text.shape.columns > 1 ? hits.with(INNERMOST, 1) : hits;
+    const rounds = roundIndices(others, alone, inTurn);
     return lines(rounds.map(({ hit, which }) => roundText(text, hit, own(first + which))));
   }
   const radices = hits.map((hit, d) => module.size(`hits${d}`, hit));
@@ -126,9 +132,14 @@ export function roundsText(text: DepthwiseText): string {
   );
 }
 
-/** The sum of a run's result, of one of a thread's channels. */
-export function sumName({ own }: DepthwiseShape, result: number, channel: number): string {
-  return own === 1 ? `sum${result}` : `sum${result}_${channel}`;
+/** The sum of a run's result, of one of a thread's channels and columns. */
+export function sumName(
+  { own }: DepthwiseShape,
+  result: number,
+  channel: number,
+  column = 0,
+): string {
+  return `sum${result}${own === 1 ? "" : `_${channel}`}${column === 0 ? "" : `_beside${column}`}`;
 }
 
 /** Result channels of a group. */
@@ -184,7 +195,7 @@ function roundText(text: DepthwiseText, hit: readonly string[], which: string): 
   const count = () => module.size("group_sources", sources);
   const { source: sourceChannel, filter: filterChannel } = groupedChannels(text);
   const place = others.map((d) => `tap${d} * ${filterStrides[d]}`).join(" + ");
-  const inside = others.flatMap((d) => [
+  const inside = others.filter((d) => shape.columns === 1 || d !== INNERMOST).flatMap((d) => [
     `y${d} < ${sized.size[d]}`,
     ...(op === "bwd-data" ? [`met${d} < ${sized.taps[d]}`] : []),
   ]);
@@ -211,7 +222,7 @@ function roundText(text: DepthwiseText, hit: readonly string[], which: string): 
         `  let y${d} = from${d} - ${hit[d]} * back${d};`,
       ];
     }),
-    `  let inside = ${inside.join(" && ")};`,
+    `  let ${shape.columns === 1 ? "inside" : "inside_others"} = ${inside.join(" && ")};`,
     // In a loop nothing else is to be loaded meanwhile: a branch saves the mask of each value.
     loop.over === "rounds" && "  if (inside) {",
     `  let row = begin + ${sourceChannel} * ${from.channel} + ${
@@ -220,7 +231,7 @@ function roundText(text: DepthwiseText, hit: readonly string[], which: string): 
     range(shape.own).map((m) =>
       `  let ${ownName(shape, "taps", m)} = ${filter.staged ? "" : filterChannel(m)}${place};`
     ),
-    productText(text),
+    shape.columns > 1 ? columnsText(text) : productText(text),
     loop.over === "rounds" ? "  }}" : "  }",
   );
 }
@@ -284,6 +295,62 @@ function productText(text: DepthwiseText): string {
   }));
 }
 
+/** The products of all taps of the innermost axis with a thread's columns: each of their places is loaded once. */
+function columnsText(text: DepthwiseText): string {
+  const { shape, sized, strides: { filter: filterStrides }, products, source, taps } = text;
+  const { op, axes, run, columns, own } = shape;
+  // How far a column lies beside the first, of which a tap meets one.
+  const met = (column: number, tap: number) => op === "fwd" ? column + tap : column - tap;
+  const across = range(axes[INNERMOST]!.taps);
+  const far = [...new Set(across.flatMap((tap) => range(columns).map((c) => met(c, tap))))];
+  const beside = (far: number) => far < 0 ? `left${-far}` : `right${far}`;
+  const loaded = new Set<string>();
+  const once = (name: string, load: () => string) => {
+    if (loaded.has(name)) return "";
+    loaded.add(name);
+    return `  let ${name} = ${load()};`;
+  };
+  return lines(
+    far.map((far) =>
+      `  let in_${beside(far)} = inside_others && ${plus(`y${INNERMOST}`, far)} < ${
+        sized.size[INNERMOST]
+      };`
+    ),
+    products.map(({ place, result, tap }) =>
+      across.map((side) => [
+        range(columns).map((column) => {
+          const one = met(column, side);
+          const down = `${Math.abs(place)}u * ${sized.sourceStride[run]}`;
+          const row = place === 0 ? "row" : `row ${place < 0 ? "-" : "+"} ${down}`;
+          const at = one === 0
+            ? row
+            : `${row} ${one < 0 ? "-" : "+"} ${Math.abs(one)}u * ${sized.sourceStride[INNERMOST]}`;
+          return once(
+            `value_${placeName(place)}_${beside(one)}`,
+            () => source.load(at, [`in_${beside(one)}`, `in_${placeName(place)}`]),
+          );
+        }),
+        range(own).map((m) => {
+          const weight = ownName(shape, `w${tap}_${side}`, m);
+          return [
+            once(weight, () =>
+              taps.load(
+                `${ownName(shape, "taps", m)} + ${tap}u * ${filterStrides[run]} + ${side}u * ${
+                  filterStrides[INNERMOST]
+                }`,
+              )),
+            range(columns).map((column) => {
+              const sum = sumName(shape, result, m, column);
+              const value = `value_${placeName(place)}_${beside(met(column, side))}`;
+              return `  ${sum} = fma(${value}, ${weight}, ${sum});`;
+            }),
+          ];
+        }),
+      ])
+    ),
+  );
+}
+
 /** WGSL of where a thread's results lie, but for their channel and their place in the run. */
 function targetText({ shape, module, others, strides: { result: to } }: DepthwiseText): string {
   const { segments, images, channels, axes } = shape;
@@ -336,11 +403,11 @@ export function storeText(text: DepthwiseText): string {
   const width = resultWidth(shape);
   // A thread's channels leave as one vector where a load brings the source's.
   const vectorOfOwn = vector === "sources" && width === 4;
-  const store = (q: number, m: number) => {
+  const store = (q: number, m: number, column: number) => {
     const channel = resultChannel(shape, m);
     const sum = vectorOfOwn
       ? `vec4f(${range(own).map((one) => sumName(shape, q, one)).join(", ")})`
-      : sumName(shape, q, m);
+      : sumName(shape, q, m, column);
     const value = applyEpilogue(steps, sum, {
       width,
       side: vector === "images" ? "columns" : "rows",
@@ -349,9 +416,15 @@ export function storeText(text: DepthwiseText): string {
       offset: "offset",
     });
     const along = plus(`block * ${results}u`, q);
+    const beside = column === 0 ? ["", ""] : [
+      ` && at${INNERMOST} + ${column}u < ${sized.places[INNERMOST]}`,
+      ` + ${column}u * ${to.axes[INNERMOST]}`,
+    ];
     return [
-      `  if (${along} < ${sized.places[run]}) {`,
-      `    let offset = ${ownName(shape, "target_place", m)} + (${along}) * ${to.axes[run]};`,
+      `  if (${along} < ${sized.places[run]}${beside[0]}) {`,
+      `    let offset = ${ownName(shape, "target_place", m)} + (${along}) * ${to.axes[run]}${
+        beside[1]
+      };`,
       `    ${result.store("offset", value)}`,
       "  }",
     ];
@@ -361,7 +434,7 @@ export function storeText(text: DepthwiseText): string {
       `  let ${ownName(shape, "target_place", m)} = ${targetText(text)} + ${
         vectorOfOwn ? "channel" : resultChannel(shape, m)
       } * ${to.channel};`,
-      range(results).map((q) => store(q, m)),
+      range(results).map((q) => range(shape.columns).map((column) => store(q, m, column))),
     ]),
   );
 }

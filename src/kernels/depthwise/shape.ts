@@ -58,6 +58,11 @@ export interface DepthwiseShape extends DepthwisePlaces {
   readonly sharing: number;
   /** Neighbouring channels of its group that a thread has results of: of single elements or images, unless filters are staged. */
   readonly own: number;
+  /**
+   * Neighbouring places along the innermost axis that a thread makes a run of each for: what it loads for a tap of one serves the next
+   * tap of the other, and both share taps.
+   */
+  readonly columns: 1 | 2;
   readonly loop: DepthwiseLoop;
   /** Parts into which the loop is cut; each leaves a partial result where there are several. */
   readonly segments: number;
@@ -112,6 +117,9 @@ export function sourceWidth({ vector }: Pick<DepthwisePlaces, "vector">): 1 | 4 
   return vector === "sources" ? 4 : 1;
 }
 
+/** The axis of columns. */
+export const INNERMOST = 2;
+
 /** Axes but that of runs. */
 export function otherAxes({ axes, run }: Pick<DepthwisePlaces, "axes" | "run">): number[] {
   return range(axes.length).filter((d) => d !== run);
@@ -154,7 +162,7 @@ export function tapHits(axis: Axis, op: DepthwiseShape["op"]): number {
 /** What rounds follow from. */
 type Rounds = Pick<
   DepthwiseShape,
-  "op" | "axes" | "run" | "results" | "own" | "group" | "vector" | "sharing"
+  "op" | "axes" | "run" | "results" | "own" | "group" | "vector" | "sharing" | "columns"
 >;
 
 /**
@@ -168,7 +176,7 @@ export function depthwiseRounds(
   return {
     sources: Math.ceil(sourcesOf(shape) / shape.sharing),
     hits: product(otherAxes(shape).map((d) => tapHits(axes[d]!, op))),
-    products: runProducts(shape).length * own * sourceWidth(shape),
+    products: runProducts(shape).length * own * shape.columns * sourceWidth(shape),
   };
 }
 
@@ -261,7 +269,11 @@ export function runCount({ axes, run, results }: DepthwiseShape): number {
 /** Threads of places and segments (and of channels, where there are no lanes). */
 export function placeThreads(shape: DepthwiseShape): number {
   const { axes, vector, images, lanes, segments } = shape;
-  const places = product(otherAxes(shape).map((d) => axes[d]!.places));
+  const places = product(
+    otherAxes(shape).map((d) =>
+      d === INNERMOST ? Math.ceil(axes[d]!.places / shape.columns) : axes[d]!.places
+    ),
+  );
   return places * runCount(shape) * Math.ceil(images / imageWidth({ vector })) * segments *
     (lanes === 0 ? channelVectors(shape) : 1);
 }
