@@ -30,6 +30,23 @@ Deno.test("convolve() plans, runs and fetches, and its result stands the check",
   }
 });
 
+Deno.test("convolve() reads the slopes of prelu, and the check sees a channel with another's", async () => {
+  using gpu = await openDevice();
+  const problem = parseDescriptor("mb1ic2ih5oc3kh3ph1");
+  const input = Float32Array.from({ length: 2 * 25 }, (_, i) => Math.sin(i));
+  const filter = Float32Array.from({ length: 3 * 2 * 9 }, (_, i) => Math.cos(i));
+  const operands = { input, filter, slope: Float32Array.of(0.5, -2, 4) };
+  const options = { epilogue: { activation: "prelu" } } as const;
+  const made = await convolve(gpu, problem, operands, options);
+  assert.equal((await checkConvolution(made, operands)).verdict, "pass");
+  const other = { ...operands, slope: Float32Array.of(-2, 0.5, 4) };
+  assert.equal((await checkConvolution(made, other)).verdict, "fail");
+  await assert.rejects(
+    () => convolve(gpu, problem, { input, filter }, options),
+    /slope is missing/,
+  );
+});
+
 Deno.test("convolve() does int8, to i32 and by scales to i8, and refuses what may overflow", async () => {
   using gpu = await openDevice();
   const problem = parseDescriptor("mb2ic6ih9oc5kh3ph1");
