@@ -335,6 +335,7 @@ export function depthwiseFilterShape(
   const segments = request.schedule?.splits ??
     segmentsFor(
       request,
+      along,
       units / threads.walkers,
       depthwiseFilterBlocks(shape),
       width * taps.run * taps.others * own.filters * own.inputs,
@@ -347,11 +348,19 @@ export function depthwiseFilterShape(
   };
 }
 
-/** Segments that fill the device with workgroups of so many sums a thread. Of f32 as many workgroups whatever these are. */
-function wantedSegments(request: PlanRequest, blocks: number, sums: number): number {
+/**
+ * Segments that fill the device with workgroups of so many sums a thread. Of f32, and of strided runs, which wait for more loads, as many
+ * workgroups whatever these are.
+ */
+function wantedSegments(
+  request: PlanRequest,
+  { stride }: Axis,
+  blocks: number,
+  sums: number,
+): number {
   const { multiprocessors, registers } = deviceOf(request);
   const most = WORKGROUPS[depthwiseVector(request).width === 4 ? "vectors" : "single"];
-  if (operandBytes(request) === 4) return Math.floor(most * multiprocessors / blocks);
+  if (operandBytes(request) === 4 || stride > 1) return Math.floor(most * multiprocessors / blocks);
   const resident = Math.floor(registers / (THREADS * (sums + OTHER_REGISTERS)));
   const slots = Math.max(1, Math.min(most, resident)) * multiprocessors;
   const fillings = [1, 2].map((waves) => {
@@ -363,10 +372,16 @@ function wantedSegments(request: PlanRequest, blocks: number, sums: number): num
 }
 
 /** Segments that give every multiprocessor enough workgroups, and every thread enough to do. */
-function segmentsFor(request: PlanRequest, units: number, blocks: number, sums: number): number {
+function segmentsFor(
+  request: PlanRequest,
+  along: Axis,
+  units: number,
+  blocks: number,
+  sums: number,
+): number {
   const { multiprocessors } = deviceOf(request);
   // Whole waves: a few workgroups more would wait for all others.
-  const wanted = wantedSegments(request, Math.max(1, blocks), sums);
+  const wanted = wantedSegments(request, along, Math.max(1, blocks), sums);
   // Threads with little to do are better than idle multiprocessors.
   const needed = Math.ceil(multiprocessors / Math.max(1, blocks));
   const worth = Math.floor(units / LEAST_UNITS);
