@@ -142,19 +142,13 @@ export function measureProjection(
   };
 }
 
-/** By floors of outputs, what Σ a²·b² of a place's outputs counts for at least: of `length` products that are alike. */
+/** By floors of outputs, what Σ a²·b² of a place's outputs counts for at least. */
 export function varianceFloors(
   { indicesOf }: Pick<Projection, "indicesOf">,
   floors: Floors | undefined,
-  length: number,
 ): ((place: number) => number) | undefined {
   if (floors === undefined) return undefined;
-  return (place) => {
-    const indices = indicesOf(place);
-    let sum = 0;
-    for (const index of indices) sum += floors(index) ** 2;
-    return sum / Math.max(1, indices.length) / Math.max(1, length);
-  };
+  return (place) => floors.meanSquare(indicesOf(place)[0]!);
 }
 
 /** Why a projection fails, as clauses; `where` names a place. */

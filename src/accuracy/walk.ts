@@ -66,7 +66,7 @@ export function comparison(
         continue;
       }
       const signed = (y - ref) - (rests?.[i] ?? 0);
-      const magnitude = Math.max(magnitudes[i]!, floors?.(index) ?? 0);
+      const magnitude = Math.max(magnitudes[i]!, floors?.size(index) ?? 0);
       const own = unit * activationError(activation, ref, magnitudes[i]!);
       const error = Math.sign(signed) * Math.max(0, Math.abs(signed) - flushed - own);
       visit(place.at, index, y, ref, error, errorScale(precision, magnitude, ref), magnitude);

@@ -1,8 +1,15 @@
 /**
- * What Σ|a||b| of an output, by its canonical flat index, counts for at least: of Winograd's, whose tiles err by all that their transforms
- * meet, also where an output's own products are tiny or none.
+ * What sums of an output's products count for at least, by its canonical flat index: of Winograd's, whose tiles err by all that their
+ * transforms meet, also where an output's own products are tiny or none.
  */
-export type Floors = (index: number) => number;
+export interface Floors {
+  /** Σ|a||b| */
+  size(index: number): number;
+  /** Σ a²b² */
+  square(index: number): number;
+  /** The same, the mean over all channels that a projection adds up. */
+  meanSquare(index: number): number;
+}
 
 /** Errors of outputs over their scales ({@linkcode errorScale}), as simulated arithmetic makes them. */
 export interface ErrorStatistics {

@@ -211,7 +211,7 @@ async function holdSums(
   const { report, masked } = measureProjection(projection, projection.project(result), {
     noise,
     tiles: subject.tolerance.mixed(arithmetic),
-    floorOf: varianceFloors(projection, floorsOf(reference, arithmetic), subject.sums.length),
+    floorOf: varianceFloors(projection, floorsOf(reference, arithmetic)),
   });
   const singles = await checkMasked(
     result,

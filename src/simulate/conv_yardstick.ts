@@ -1,6 +1,6 @@
 import type { Floors, Yardstick } from "../accuracy/yardstick.ts";
 import { type Precision, stored } from "../accuracy/precision.ts";
-import { accumulationLength, type ConvProblem } from "../problem/conv_problem.ts";
+import type { ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import {
   type PlanArithmetic,
@@ -87,6 +87,8 @@ export interface Grid {
   /** Products of a unit. */
   readonly products: number;
   readonly tiled: boolean;
+  /** Whether transforms mix places of an axis. */
+  readonly mixed: readonly [boolean, boolean, boolean];
 }
 
 /** How many times longer than Winograd's the transforms of Fourier take. */
@@ -103,6 +105,7 @@ export function gridOf(
   const whole = shares !== undefined && shares.length > 1 ? shares[0]!.columns?.axis : undefined;
   const wholeAxis = whole === undefined ? -1 : whole + 3 - shares![0]!.axes.length;
   const tile = axes.map(({ n }, d) => d === wholeAxis ? sizes[d]! : n) as Triple;
+  const mixed = axes.map(({ n, r }) => n > 1 || r > 1) as [boolean, boolean, boolean];
   const channels = g.op === "bwd-data" ? g.inChannels : g.outChannels;
   const outer = g.op === "bwd-filter" ? g.inChannels : g.batch;
   const depth = g.op === "bwd-filter" ? g.batch : g.op === "fwd" ? g.inChannels : g.outChannels;
@@ -117,7 +120,8 @@ export function gridOf(
     channels,
     units: depth * steps[0] * steps[1] * steps[2],
     products: axes.reduce((all, { n, r }) => all * (n + r - 1), math === "fft" ? FFT_STEPS : 1),
-    tiled: axes.some(({ n, r }) => n > 1 || r > 1),
+    tiled: mixed.includes(true),
+    mixed,
   };
 }
 
@@ -215,7 +219,6 @@ export function* simulateBlock(
   const { tile, apart, sizes, channels: perGroup } = grid;
   const { group, places, channels } = block;
   const results = tile[0] * tile[1] * tile[2];
-  const length = Math.max(1, accumulationLength(request.problem));
   const sums = blockSums(request, operands, grid, block, order);
   for (let place = 0; place < places.length; place++) {
     const [outer, ...at] = places[place]!;
@@ -261,9 +264,12 @@ export function* simulateBlock(
         );
         made.squares.push(gain ** 2 * sums.squares[first + i]!);
       }
-      const floor = floors?.(made.indices[0]!);
-      // Of products that are alike.
-      yield floor === undefined ? made : { ...made, floor, floorNoise: floor / Math.sqrt(length) };
+      const index = made.indices[0]!;
+      yield floors === undefined ? made : {
+        ...made,
+        floor: floors.size(index),
+        floorNoise: Math.sqrt(floors.square(index)),
+      };
     }
   }
 }

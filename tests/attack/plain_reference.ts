@@ -11,6 +11,8 @@ import type { GemmProblem } from "../../src/problem/gemm_problem.ts";
 export interface PlainResult {
   readonly values: Float64Array;
   readonly magnitudes: Float64Array;
+  /** Of a filter's gradient and each pair of channels, the most that Σ|a||b| can be however an image and its gradient lie. */
+  readonly reach?: Float64Array;
 }
 
 /** An operand as it lies in memory, and the axes of its shape in that order: `n`, `c`, `k` and the spatial ones, `0` `1` `2`. */
@@ -137,7 +139,27 @@ export function plainConv(
       magnitudes[i]! += Math.abs(bias);
     }
   }
-  return { values, magnitudes };
+  if (op !== "bwd-filter") return { values, magnitudes };
+  const energy = ({ data, strides }: ReturnType<typeof place>, sizes: readonly number[]) => {
+    const places = [...indices(sizes)].map((index) => spatialOffset({ strides }, index));
+    return (n: number, channel: number) =>
+      places.reduce((sum, at) => {
+        const value = data[at + n * strides["n"]! + channel * strides["c"]!]!;
+        return Number.isFinite(value) ? sum + value * value : sum;
+      }, 0);
+  };
+  const xEnergy = energy(x, inputSize), yEnergy = energy(y, outputSize);
+  const reach = new Float64Array(outChannels * groupIn);
+  for (let n = 0; n < batch; n++) {
+    const ofX = Array.from({ length: inChannels }, (_, c) => xEnergy(n, c));
+    for (let k = 0; k < outChannels; k++) {
+      const ofY = yEnergy(n, k), firstChannel = Math.floor(k / groupOut) * groupIn;
+      for (let c = 0; c < groupIn; c++) {
+        reach[k * groupIn + c]! += Math.sqrt(ofX[firstChannel + c]! * ofY);
+      }
+    }
+  }
+  return { values, magnitudes, reach };
 }
 
 /** A product with its epilogue, in the order [batch, m, n]. */

@@ -22,6 +22,8 @@ export interface Computed {
   /** Unit roundoff of the sums; 0 of integers. */
   readonly roundoff: number;
   readonly activation: Activation;
+  /** Whether Winograd's tiles share errors. */
+  readonly tiled: boolean;
   readonly check: (result: Values) => Checked;
 }
 
@@ -111,14 +113,17 @@ const STORED: { readonly [dtype: string]: { least: number; half: number } | unde
 
 /** What each output may be off by before the gate must see it, in canonical order. */
 function faultRoom(
-  { reference, dtype, result, roundoff, activation }: Computed,
+  { reference, plain, dtype, result, roundoff, activation, tiled }: Computed,
   typical: number,
 ): Float64Array {
   const { shape, values, magnitudes } = reference;
   const area = shape.slice(2).reduce((product, size) => product * size, 1);
   const stored = STORED[dtype];
-  // A Winograd tile has one scale, which is no larger than the largest of its image and channel.
-  const largest = new Float64Array(values.length / area);
+  // A Winograd tile has one scale, which is no larger than the largest of its image and channel, but in gradients: where padding
+  // is wide, taps of a channel may meet none of what a transform reads.
+  const largest = tiled && plain.reach !== undefined
+    ? plain.reach.slice()
+    : new Float64Array(values.length / area);
   magnitudes.forEach((magnitude, i) => {
     const slice = Math.floor(i / area);
     if (Number.isFinite(magnitude)) largest[slice] = Math.max(largest[slice]!, magnitude);

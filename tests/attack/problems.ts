@@ -61,6 +61,7 @@ async function computeConv(
     dtype: "f32",
     roundoff: 2 ** -24,
     activation: epilogue.activation,
+    tiled: plan.arithmetic.tiles !== undefined,
     check: (values) => checkAgainst(reference, values as HostData, plan.arithmetic),
   };
 }
@@ -111,6 +112,7 @@ async function computeGemm(
       ? 2 ** -11
       : 2 ** -24,
     activation: problem.activation,
+    tiled: false,
     check: (values) => checkAgainst(reference, values as HostData, plan.arithmetic),
   };
 }

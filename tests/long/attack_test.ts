@@ -137,6 +137,7 @@ Deno.test("plain loops give what is worked out by hand", () => {
     NO_EPILOGUE,
   );
   assert.deepEqual([...weights.values], [4, 7, 20, 36]);
+  assert.deepEqual([...weights.reach!], [Math.sqrt(14 * 5), Math.sqrt(77 * 25)]);
   const product = gemmProblem({
     m: 1,
     n: 2,

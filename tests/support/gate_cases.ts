@@ -147,7 +147,7 @@ function findsFaults(
   fails(changed(healthy, (value, i) => i === one ? NaN : value), "NaN", /NaN/);
 
   function scaleOf(i: number): number {
-    return Math.max(magnitudes[i]!, given.floors()?.(i) ?? 0);
+    return Math.max(magnitudes[i]!, given.floors()?.size(i) ?? 0);
   }
 }
 
@@ -191,7 +191,7 @@ export async function assertGateOnZeros(arithmetic: PlanArithmetic, op: Operatio
   assert.deepEqual([right.verdict, right.reasons], ["pass", []], op);
   assert.ok(right.of_limit <= 1 && !Number.isNaN(right.rel_l2_limit), `${right.of_limit}`);
   const u = given.request.precision.unitRoundoff;
-  const scale = (i: number) => u * Math.max(magnitudes[i]!, given.floors()?.(i) ?? 0);
+  const scale = (i: number) => u * Math.max(magnitudes[i]!, given.floors()?.size(i) ?? 0);
   // What cancels in its own order may round in others; where nothing rounds, results are exact.
   const { sample, of } = given.yardstick();
   const usual = Math.max(
