@@ -1,8 +1,7 @@
 /** Other WebGPU libraries beside wgconv. */
 import { OPERATIONS } from "../../src/problem/conv_problem.ts";
-import { parseRecords } from "../../src/report/read_records.ts";
 import type { ReadCase } from "../../src/report/record_schema.ts";
-import { cell, mean, type Pair, pairsOf, tableOf } from "./read.ts";
+import { cell, mean, type Pair, pairsOf, readRecords, tableOf } from "./read.ts";
 
 /** The libraries, and which of our records are timed as theirs. */
 const LIBRARIES = [
@@ -11,7 +10,6 @@ const LIBRARIES = [
   ["onnxruntime-web", "onnxruntime-web", "wgconv"],
   ["onnxruntime-node", "onnxruntime-node", "wgconv-wall"],
 ] as const;
-const FOLDER = new URL("../results/h200/peers/", import.meta.url);
 
 /** What a library computes, beside ours. */
 export interface Peer {
@@ -23,16 +21,12 @@ export interface Peer {
   readonly all: number;
 }
 
-function casesOf(name: string): readonly ReadCase[] {
-  return parseRecords(Deno.readTextFileSync(new URL(`${name}.jsonl`, FOLDER)), name).cases;
-}
-
 /** Every library by type, on what both compute in the same layout; results that are wrong are not compared. */
 export function peers(): Peer[] {
   return LIBRARIES.flatMap(([title, theirs, ours]) =>
     ["f32", "f16"].flatMap((dtype): Peer[] => {
       const [own, peer] = [ours, theirs].map((name) =>
-        casesOf(name).filter((one) => one.dtype === dtype)
+        readRecords(`h200/peers.${name}.jsonl`).filter((one) => one.dtype === dtype)
       );
       const right = (cases: readonly ReadCase[]) =>
         cases.filter(({ verdict }) => verdict === "pass");

@@ -9,10 +9,14 @@ import { type Column, markdownTable } from "../../src/report/table.ts";
 
 const RESULTS = new URL("../results/", import.meta.url);
 
-/** The timed cases of a file such as `h200/gemm.jsonl`; failed ones do not count. */
+/** The cases of a file such as `h200/gemm.jsonl`. */
+export function readRecords(name: string): readonly ReadCase[] {
+  return parseRecords(Deno.readTextFileSync(new URL(name, RESULTS)), name).cases;
+}
+
+/** Those that are timed; failed ones do not count. */
 export function readCases(name: string): ReadCase[] {
-  return parseRecords(Deno.readTextFileSync(new URL(name, RESULTS)), name).cases
-    .filter(({ verdict, time_ms }) => verdict !== "fail" && time_ms !== null);
+  return readRecords(name).filter(({ verdict, time_ms }) => verdict !== "fail" && time_ms !== null);
 }
 
 /** `Conv2N32`, `4096 4096 4096 t n`; peers write the same problems in other words. */
