@@ -22,13 +22,15 @@ const NVIDIA = [
   const pairs = pairsOf(readCases(`h200/${ours}.jsonl`), readCases(`h200/${peer}.jsonl`));
   return { what: what!, library: library!, pairs };
 });
+/** Cases below which a mean says little. */
+const FEWEST = 3;
 const WEBGPU = peers().filter(({ dtype }) => dtype === "f32").flatMap(({ title, pairs }) =>
   [["convolutions", false], ["matrix products", true]].map(([what, products]): Bar => ({
     what: `${title}, ${what}`,
     library: "",
     pairs: pairs.filter(({ op }) => (op === "gemm") === products),
   }))
-);
+).filter(({ pairs }) => pairs.length >= FEWEST);
 
 /** Bars of geometric means. */
 async function chart(all: readonly Bar[], title: string, axis: string, most: number) {

@@ -57,10 +57,8 @@ interface Timing {
   timed: number;
 }
 
-/** Its neighbours keep the GPU's clocks up. */
-const WARM_UP = { first: 300, next: 100 };
 /** Bytes of tensors whose calls are submitted before the queue is waited for: ONNX Runtime keeps what they held. */
-const MOST_HELD = 2 ** 28;
+const MOST_HELD = 2 ** 30;
 const made = { fill: "uniform11", seed: 1 } as const;
 // onnxruntime-node would send what runs to its maker.
 Deno.env.set("ORT_DISABLE_TELEMETRY", "1");
@@ -171,11 +169,7 @@ async function timeOf(
     return { samplesNs, clock: "wall" } as const;
   };
   await run({ repeats: 2 });
-  const protocol = {
-    samples: wholeNumber(1)(values.runs),
-    fillMs: wall ? 100 : 5,
-    warmUpMs: WARM_UP,
-  };
+  const protocol = { samples: wholeNumber(1)(values.runs), fillMs: wall ? 100 : 5 };
   const [time] = await timeRivals(own.info.software, [{ copies: 1, run }], protocol);
   const said = `${median(all.slice(-time!.samples.length)).toPrecision(3)} ms a call with gaps`;
   return wall ? { time: time! } : { time: { ...time!, clock: "timestamp" }, said };
