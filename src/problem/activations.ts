@@ -125,12 +125,13 @@ export const PLAIN_ACTIVATIONS: readonly Activation[] = ACTIVATIONS.filter((kind
   activationOperand(kind) === undefined
 );
 
-/** All tensors that activations read, and the activations that read them. */
-export const ACTIVATION_OPERANDS: ReadonlyMap<ActivationOperand, readonly Activation[]> = Map
-  .groupBy(
-    ACTIVATIONS.filter((kind) => activationOperand(kind) !== undefined),
-    (kind) => activationOperand(kind)!,
-  );
+/** All tensors that activations read, and the activations that read them. Node 20 has no `Map.groupBy()`. */
+export const ACTIVATION_OPERANDS: ReadonlyMap<ActivationOperand, readonly Activation[]> = new Map(
+  ACTIVATIONS.map(activationOperand).filter((operand) => operand !== undefined).map((operand) => [
+    operand,
+    ACTIVATIONS.filter((kind) => activationOperand(kind) === operand),
+  ]),
+);
 
 function entryOf(kind: Activation): Omit<ActivationEntry, "wgsl"> {
   return kind === "none" ? NONE : ENTRIES[kind];
