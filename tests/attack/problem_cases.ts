@@ -94,7 +94,9 @@ function drawConv(draw: Draw): ConvCase {
   const most = rank === 3 ? 6 : 24;
   const axes = draw.times(rank, () => {
     const filter = winograd ? draw.pick([2, 3, 3, 3, 5]) : draw.int(1, 5);
-    const dilation = winograd ? 1 : draw.pick([1, 1, 1, 2, 3]);
+    const dilation = winograd && algorithm !== "winograd2d-nonfused"
+      ? 1
+      : draw.pick([1, 1, 1, 2, 3]);
     const begin = draw.int(0, 3), end = draw.chance(0.7) ? begin : draw.int(0, 3);
     const stride = winograd ? 1 : draw.pick([1, 1, 2, 3]);
     const size = Math.max(
