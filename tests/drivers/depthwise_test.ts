@@ -215,12 +215,16 @@ Deno.test("two columns a thread agree with the reference in f16 and bf16, with o
   await fc.assert(
     fc.asyncProperty(
       randomAxes({ more: 12, stride: 2, dilation: 1 }).filter((axes) => axes.length > 1),
+      // Rows are long where they have few taps.
+      fc.constantFrom({ filter: 5, longer: 0 }, { longer: 48 }),
       fc.constantFrom([3, 1, 1], [4, 1, 2], [1, 4, 1], [1, 1, 6], [2, 2, 2]),
       fc.constantFrom("fwd", "bwd-data"),
       fc.constantFrom(...dtypes),
       sizeModes,
-      async (axes, [groups, inputs, outputs], op, dtype, sizes) => {
-        const sized = spatialSizes(axes);
+      async (drawn, { filter, longer }, [groups, inputs, outputs], op, dtype, sizes) => {
+        const last = drawn.at(-1)!;
+        const row = { ...last, filter: filter ?? last.filter, more: last.more + longer };
+        const sized = spatialSizes([...drawn.slice(0, -1), row]);
         const problem = convProblem({
           ...{ batch: 2, groups, inChannels: groups * inputs, outChannels: groups * outputs },
           ...{ ...sized, op: op as "fwd" | "bwd-data" },

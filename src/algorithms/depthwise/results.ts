@@ -56,6 +56,8 @@ const MOST_OWN = { run: 4, place: 16 };
 const SUMS_OWN = 64;
 /** Sums of each of two columns that it then holds at most. */
 const SUMS_PAIRED = 16;
+/** Places that the rows of pairs have at least, so that a warp's loads meet two rows, and taps with which they pay in shorter rows too. */
+const PAIRED = { places: 48, taps: 5 };
 /** Bytes of workgroup memory for filters, so that several workgroups have room. */
 const STAGED_BYTES = 16_384;
 
@@ -143,7 +145,8 @@ export function depthwiseShape(request: PlanRequest): DepthwiseShape {
 
 /**
  * Whether threads take two columns: of halves that are loaded one at a time, which then are loaded and converted two thirds as often, where
- * all taps of the columns' axis stand in the text, and threads are left for all schedulers.
+ * all taps of the columns' axis stand in the text, and threads are left for all schedulers. Rows are long or taps many: with 3 taps and 7 to 28
+ * places a warp's loads, two places apart, meet more lines than pairs save (0.5 to 0.85 of the speed on an H200, else 1.03 to 1.5).
  */
 function takesPairs(
   request: PlanRequest,
@@ -158,7 +161,8 @@ function takesPairs(
   const enough = threads >= 2 * deviceOf(request).multiprocessors * THREADS;
   return operandBytes(request) === 2 && request.layout === "nchw" && vector === "none" &&
     lanes === 0 && run === 1 && loop.over !== "rounds" && enough && results * own <= SUMS_PAIRED &&
-    taps > 1 && stride === 1 && dilation === 1 && places > 1;
+    stride === 1 && dilation === 1 && taps > 1 &&
+    (places >= PAIRED.places || places > 1 && taps >= PAIRED.taps);
 }
 
 /** What stands in a kernel's text, and what its loop runs over. */
