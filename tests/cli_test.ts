@@ -230,6 +230,9 @@ Deno.test("wgconv plan prints a plan, its JSON, its shaders, without a driver", 
   const explained = await wgconvHere([...args, "--algorithm", "implicit-gemm", "--explain"]);
   assert.match(explained.stdout, /^plain loop\n +state:\n/m);
   assert.match(explained.stdout, /^after prefetch$[^]*^\+ +\{ \/\/ prefetch$/m);
+  const empty = ["plan", "--problem", "mb0ic12ih8oc12kh3"];
+  assert.match((await wgconvHere([...empty, "--wgsl"])).stdout, /^\/\/ no kernel: /);
+  assert.match((await wgconvHere([...empty, "--explain"])).stdout, /^no kernel: /);
   const all = await wgconvHere([...args, "--all"]);
   const names = all.stdout.split("\n").slice(1).map((line) => line.split(" ")[0]);
   for (const name of algorithmNames()) assert.ok(names.includes(name), name);

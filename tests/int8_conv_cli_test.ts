@@ -72,7 +72,7 @@ Deno.test("wgconv conv refuses of int8 what it has no meaning or no kernels for"
       /scale 0 is no number from 2\^-126 to 2\^96$/m,
     ],
     [[...int8, "--out-dtype", "i8", "--scale", scales], /scale 0 is no number from/],
-    [[...int8, "--algorithm", "winograd2d"], /its tensors are f32 or f16/],
+    [[...int8, "--algorithm", "winograd2d"], /its tensors are f32, f16 or bf16/],
     [[...int8, "--fill", "normal"], /i8 takes only the fills constant, integer, int8/],
   ];
   for (const [options, expected] of cases) {

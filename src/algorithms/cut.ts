@@ -310,16 +310,25 @@ function reduceCost({ costs }: DeviceModel, splits: number, elements: number): n
   return (2 * splits + 1) * elements * costs.element + costs.dispatch;
 }
 
-/** Refuses numbers of splits, or of products between flushes, that are none. */
+/** Most rows of a band of tiles: products of it and of columns stay below 2³². */
+const MOST_BAND_ROWS = 99_999;
+
+/** Refuses numbers of splits, of products between flushes, or of rows of a band of tiles, that are none. */
 export function refuseCounts(
-  { schedule: { splits = 1, flush = 0 } = {} }: Pick<PlanRequest, "schedule">,
+  { schedule: { splits = 1, flush = 0, raster = 0 } = {} }: Pick<PlanRequest, "schedule">,
 ): Refusal | undefined {
   if (!Number.isSafeInteger(splits) || splits < 1) {
     return refusal("problem", `${splits} splits are no whole number from 1 on`);
   }
-  return Number.isSafeInteger(flush) && flush >= 0
+  if (!Number.isSafeInteger(flush) || flush < 0) {
+    return refusal("problem", `${flush} products between flushes are no whole number from 0 on`);
+  }
+  return Number.isSafeInteger(raster) && raster >= 0 && raster <= MOST_BAND_ROWS
     ? undefined
-    : refusal("problem", `${flush} products between flushes are no whole number from 0 on`);
+    : refusal(
+      "problem",
+      `a raster of ${raster} rows is no whole number from 0 to ${MOST_BAND_ROWS}`,
+    );
 }
 
 export function refuseBalance(

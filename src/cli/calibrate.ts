@@ -22,7 +22,7 @@ import { oneOf } from "./values.ts";
 const EXAMPLES = `
 auto predicts the time of each kernel from a model of the device. Without a calibration the model of an H100 or
 H200 is measured, that of another GPU comes from published figures (docs/guides/gpus.md). calibrate measures a
-model in about a minute and keeps it for the device and its driver in the user's cache folder
+model in seconds and keeps it for the device and its driver in the user's cache folder
 ($XDG_CACHE_HOME/wgconv/devices), where auto finds it. In other commands, --device-model replaces it. Results of
 wgconv tune precede every model.
 Run nothing else on the device meanwhile.

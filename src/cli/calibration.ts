@@ -60,7 +60,7 @@ export function noteUncalibrated(device: CalibratedDevice & { readonly software:
   ) return;
   reporter("stderr").message(
     `wgconv: note: auto plans for ${device.adapter} as for ` +
-      `${deviceText(gpuModel(device.adapter))}; wgconv calibrate measures it in about a minute`,
+      `${deviceText(gpuModel(device.adapter))}; wgconv calibrate measures it in seconds`,
   );
 }
 

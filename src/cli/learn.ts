@@ -106,7 +106,7 @@ export async function learnSize(
         counted(multiprocessors, "multiprocessor")
       }, ` +
         `${gathered.toPrecision(2)} TFLOP/s, ${stream.toPrecision(2)} TB/s; ${where}; ` +
-        "wgconv calibrate measures more in a minute";
+        "wgconv calibrate measures more in seconds";
     reply.message(told);
     return model;
   } catch (error) {

@@ -339,15 +339,19 @@ function kernelsOf({ passes }: Plan): Kernel[] {
   return [...new Map(passes.map(({ kernel }) => [kernel.name, kernel])).values()];
 }
 
+/** What is said of a plan that runs no kernel. */
+const NO_KERNEL = "no kernel: there is nothing to sum";
+
 function shaderText(plan: Plan): string {
-  return kernelsOf(plan).map(({ name, wgsl }) => `// ${name}\n${wgsl}`).join("\n");
+  return kernelsOf(plan).map(({ name, wgsl }) => `// ${name}\n${wgsl}`).join("\n") ||
+    `// ${NO_KERNEL}`;
 }
 
 function explainText(plan: Plan, trace: Trace): string {
   return kernelsOf(plan).map(({ name, wgsl }) => {
     const trees = trace.get(wgsl);
     return `${name}\n${trees === undefined ? "no mainloop" : traceText(trees)}\n`;
-  }).join("\n");
+  }).join("\n") || NO_KERNEL;
 }
 
 function planReport(

@@ -91,6 +91,8 @@ Deno.test("calls refuse devices, operands and options that are none, in a senten
     [{ algorithm: 7 }, /^TypeError: Cannot convolve: algorithm is 7, expected a word$/],
     [{ algorithm: "fft" }, /^RangeError: Cannot plan: there is no algorithm fft, only /],
     [{ schedule: { splits: 0 } }, /^RangeError: Cannot plan: 0 splits are no whole number/],
+    [{ schedule: { raster: 1.5 } }, /^RangeError: Cannot plan: a raster of 1.5 rows is no whole/],
+    [{ schedule: { raster: -1 } }, /^RangeError: Cannot plan: a raster of -1 rows is no whole/],
     [{ schedule: { prefetch: 1 } }, /^TypeError: .* prefetch is 1, expected true or false$/],
     [{ schedule: { spilts: 2 } }, /^RangeError: .* a field of the schedule is "spilts", expected/],
     [{ schedule: { balance: "all" } }, /^RangeError: .* balance is "all", expected auto, /],

@@ -34,7 +34,9 @@ export function unsupported(algorithm: Algorithm, request: PlanRequest): string 
   const takes = (one: ConvOutDType) => one === "i32" || dtypes.includes(one === "u8" ? "i8" : one);
   const scheduled = refuseSchedule(options, request.schedule, named);
   if (scheduled !== undefined) return scheduled;
-  if (!takes(dtype) || !takes(outDtype)) return `its tensors are ${dtypes.join(" or ")}`;
+  if (!takes(dtype) || !takes(outDtype)) {
+    return `its tensors are ${dtypes.join(", ").replace(/, ([^,]*)$/, " or $1")}`;
+  }
   if (request.math === "f16x3" && !options.includes("math")) return "it multiplies f32 as it is";
   return refuse(request);
 }
