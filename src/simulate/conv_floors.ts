@@ -156,8 +156,8 @@ function metLines(
   return { image: Uint32Array.from(image), gradient: Uint32Array.from(gradient) };
 }
 
-/** Windows that are kept: those of the tiles that are asked for once more. */
-const KEPT_WINDOWS = 2 ** 16;
+/** Values of windows that are kept, 32 MiB: each channel of a result asks for the same tiles. */
+const KEPT_VALUES = 2 ** 22;
 
 /** Forward and backward-data, by tile and channel. */
 function windowFloors(operands: ConvOperands, grid: Grid): Floors {
@@ -199,7 +199,7 @@ function windowFloors(operands: ConvOperands, grid: Grid): Floors {
       }
       return share * all;
     });
-    if (known.size === KEPT_WINDOWS) known.clear();
+    if (known.size * summed >= KEPT_VALUES) known.clear();
     known.set(key, made);
     return made;
   };
