@@ -102,6 +102,7 @@ export const CHECK_DEVICE: DeviceModel = {
     gathered: {},
     narrowLoads: 1,
     singleHalves: { gathered: 1, correlated: 1 },
+    singles: {},
     fewHalves: { one: 1, four: 1 },
     gatheredWords: { lying: 1, linear: 1, packed: 1, one: 1 },
     f16x3: 0,

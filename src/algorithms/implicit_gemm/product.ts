@@ -88,7 +88,7 @@ function unitsShare(
   { b, crossesTaps, pack }: Operands,
   policy: TilePolicy,
 ): number {
-  const { singleHalves, fewHalves, gatheredWords } = deviceOf(request).shares;
+  const { singleHalves, singles, fewHalves, gatheredWords } = deviceOf(request).shares;
   if (request.dtype === "i8") {
     if (b.vector === 1) return gatheredWords.one;
     if (crossesTaps(policy)) return gatheredWords.linear;
@@ -97,7 +97,9 @@ function unitsShare(
   const filters = request.problem.op === "bwd-filter";
   if (request.layout !== "nhwc") {
     if (b.vector !== 1) return 1;
-    return crossesTaps(policy) ? fewHalves.one : singleHalves[filters ? "correlated" : "gathered"];
+    if (crossesTaps(policy)) return fewHalves.one;
+    if (filters) return singleHalves.correlated;
+    return singleHalves.gathered * (policy.matrix?.split ? 1 : singles[policy.name] ?? 1);
   }
   const vector = accessVector(policy, b);
   if (vector === 8) return !filters && readsRuns(request) ? GROUP_RUNS : 1;
