@@ -10,7 +10,7 @@
  * onnxruntime-node. What one has no operation for is left out, and said on stderr. Times are of compute passes; a record's message has
  * them with what lies between the passes. Those of onnxruntime-node and wgconv-wall are the wall's: calls, a submission each, that fill
  * 100 ms. After `--seconds` no case begins. Programs with the same `--lock FILE` take turns on a GPU. Exits with 1 where a library
- * timed no case.
+ * timed no case, with 2 where arguments are wrong.
  */
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -38,15 +38,26 @@ import { type Case, caseOf, type Library, type Peer } from "./peer.ts";
 import { tfjs } from "./tfjs.ts";
 import { environmentRecord } from "../../../src/report/environment.ts";
 
+/** What arguments say; a sentence, and exit code 2, where they are wrong. */
+function given<T>(what: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    console.error(`peers: ${what}: ${(error as Error).message.split("\n")[0]}`);
+    Deno.exit(2);
+  }
+}
+
 const text = (value: string) => ({ type: "string", default: value } as const);
-const { values, positionals: [asked = "", ...suites] } = parseArgs({
-  allowPositionals: true,
-  options: {
-    ...{ op: text(OPERATIONS.join()), dtype: text("f32"), layout: text("nhwc") },
-    ...{ runs: text("15"), backend: text("wgpu"), out: text("."), seconds: text("86400") },
-    lock: { type: "string" },
-  },
-});
+const { values, positionals: [asked = "", ...suites] } = given("arguments", () =>
+  parseArgs({
+    allowPositionals: true,
+    options: {
+      ...{ op: text(OPERATIONS.join()), dtype: text("f32"), layout: text("nhwc") },
+      ...{ runs: text("15"), backend: text("wgpu"), out: text("."), seconds: text("86400") },
+      lock: { type: "string" },
+    },
+  }));
 
 /** A library that is timed. */
 interface Timing {
@@ -62,19 +73,6 @@ const MOST_HELD = 2 ** 30;
 const made = { fill: "uniform11", seed: 1 } as const;
 // onnxruntime-node would send what runs to its maker.
 Deno.env.set("ORT_DISABLE_TELEMETRY", "1");
-for (const type of ["error", "unhandledrejection"]) {
-  addEventListener(type, (event) => {
-    event.preventDefault();
-    faults.push(String((event as ErrorEvent).message ?? (event as PromiseRejectionEvent).reason));
-  });
-}
-const provider = await loadProvider(oneOf(BACKENDS)(values.backend));
-lend(provider.gpu);
-const own = await openOn(provider, { optionalFeatures: ["shader-f16"] });
-const ownLent = lastLent();
-const { adapter, driver = "" } = own.info;
-const load = (file: string) => import(new URL(file, import.meta.url).href);
-const ours = (): Peer => ({ prepare: prepareOurs });
 const PEERS = {
   "tfjs": async () => tfjs(await load("tfjs.js")),
   "jax-js": async () => jaxJs(await load("jax-js.js")),
@@ -84,21 +82,41 @@ const PEERS = {
   "wgconv-wall": ours,
 };
 const WALL = ["onnxruntime-node", "wgconv-wall"];
+const names = given("libraries", () => someOf(Object.keys(PEERS) as (keyof typeof PEERS)[])(asked));
+const dtype = given("--dtype", () => oneOf(["f32", "f16"])(values.dtype));
+const layout = given("--layout", () => oneOf(["nhwc", "nchw"])(values.layout));
+const samples = given("--runs", () => wholeNumber(1)(values.runs));
+const seconds = given("--seconds", () => wholeNumber(1)(values.seconds));
+const backend = given("--backend", () => oneOf(BACKENDS)(values.backend));
+const subjects = given(values.op === "gemm" ? "suites of products" : "suites", readSubjects);
+given("--out", () => Deno.mkdirSync(values.out, { recursive: true }));
+const provider = await loadProvider(backend);
+lend(provider.gpu);
+const own = await openOn(provider, { optionalFeatures: ["shader-f16"] });
+const ownLent = lastLent();
+const { adapter, driver = "" } = own.info;
 const lock = values.lock === undefined
   ? undefined
   : await Deno.open(values.lock, { create: true, write: true });
 const tick = await nsPerTick(own);
 const peers: Timing[] = [];
 const { Worker } = globalThis;
-const names = someOf(Object.keys(PEERS) as (keyof typeof PEERS)[])(asked);
+// Libraries throw where nobody awaits: faults of the case, while what fails here leaves this exit code.
+Deno.exitCode = 1;
+for (const type of ["error", "unhandledrejection"]) {
+  addEventListener(type, (event) => {
+    event.preventDefault();
+    faults.push(String((event as ErrorEvent).message ?? (event as PromiseRejectionEvent).reason));
+  });
+}
 for (const name of names) {
   const peer: Peer | undefined = await loaded(name);
   // To onnxruntime-web Deno is Node.js, whose workers it makes global.
   globalThis.Worker = Worker;
   if (peer === undefined) continue;
   const lent = name.startsWith("wgconv") ? ownLent : lastLent();
-  const backend = name === "onnxruntime-node" ? "dawn" : values.backend;
-  const environment = environmentRecord({ backend, adapter, driver, limits: {} }, made.seed);
+  const by = name === "onnxruntime-node" ? "dawn" : backend;
+  const environment = environmentRecord({ backend: by, adapter, driver, limits: {} }, made.seed);
   const { version = environment.version } = peer;
   const write = await writer(join(values.out, `${name}.jsonl`));
   write({ ...environment, program: name, version });
@@ -106,6 +124,14 @@ for (const name of names) {
 }
 // The wall's time is disturbed by references, which workers compute while the others are timed.
 peers.sort((a, b) => Number(WALL.includes(a.name)) - Number(WALL.includes(b.name)));
+
+function load(file: string) {
+  return import(new URL(file, import.meta.url).href);
+}
+
+function ours(): Peer {
+  return { prepare: prepareOurs };
+}
 
 /** A library; what is said where it cannot be loaded. */
 async function loaded(name: keyof typeof PEERS): Promise<Peer | undefined> {
@@ -119,7 +145,6 @@ async function loaded(name: keyof typeof PEERS): Promise<Peer | undefined> {
 
 /** Appends lines of JSON to a new file. */
 async function writer(path: string): Promise<(record: unknown) => void> {
-  await Deno.mkdir(values.out, { recursive: true });
   const file = await Deno.create(path);
   return (record) => file.writeSync(new TextEncoder().encode(`${JSON.stringify(record)}\n`));
 }
@@ -139,16 +164,19 @@ async function prepareOurs({ conv, gemm, layout = "nhwc", half, operands }: Case
   return { call, dispose, result: () => (call(), bound[layer.result].read()) };
 }
 
-const dtype = oneOf(["f32", "f16"])(values.dtype);
-const layout = oneOf(["nhwc", "nchw"])(values.layout);
-const subjects: Subject[] = values.op === "gemm"
-  ? suites.flatMap((path) => readGemmSuite(path)).map((one) => gemmSubject(one, { dtype }))
-  : suites.flatMap((path) => readSuite(path)).flatMap((problem) =>
-    values.op.split(",").map(oneOf(OPERATIONS))
-      .map((op) =>
-        convSubject({ problem: { ...problem, op }, layout, filterLayout: "kcrs", dtype })
-      )
+/** The cases of the suites. */
+function readSubjects(): Subject[] {
+  if (suites.length === 0) throw new Error("expected one at least, such as resnet3x3");
+  if (values.op === "gemm") {
+    return suites.flatMap((path) => readGemmSuite(path)).map((one) => gemmSubject(one, { dtype }));
+  }
+  const ops = someOf(OPERATIONS)(values.op);
+  return suites.flatMap((path) => readSuite(path)).flatMap((problem) =>
+    ops.map((op) =>
+      convSubject({ problem: { ...problem, op }, layout, filterLayout: "kcrs", dtype })
+    )
   );
+}
 
 /** Times a case by the protocol of `wgconv bench`; by the wall calls fill 100 ms. */
 async function timeOf(
@@ -169,7 +197,7 @@ async function timeOf(
     return { samplesNs, clock: "wall" } as const;
   };
   await run({ repeats: 2 });
-  const protocol = { samples: wholeNumber(1)(values.runs), fillMs: wall ? 100 : 5 };
+  const protocol = { samples, fillMs: wall ? 100 : 5 };
   const [time] = await timeRivals(own.info.software, [{ copies: 1, run }], protocol);
   const said = `${median(all.slice(-time!.samples.length)).toPrecision(3)} ms a call with gaps`;
   return wall ? { time: time! } : { time: { ...time!, clock: "timestamp" }, said };
@@ -217,7 +245,7 @@ async function measure(subject: Subject): Promise<void> {
   }
 }
 
-const until = performance.now() + 1000 * wholeNumber(1)(values.seconds);
+const until = performance.now() + 1000 * seconds;
 for (const subject of subjects) {
   if (performance.now() > until) break;
   await measure(subject);
