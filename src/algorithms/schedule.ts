@@ -29,7 +29,7 @@ export interface Schedule extends KernelVariant {
 export const SCHEDULE_NUMBERS: readonly string[] = ["splits", "flush", "raster"];
 
 /** Switches of the mainloop's passes, and its order of tiles: algorithms that are one product on it take them all. */
-export const LOOP_SWITCHES = Object.keys(TUNED_VARIANT) as (keyof KernelVariant)[];
+const LOOP_SWITCHES = Object.keys(TUNED_VARIANT) as (keyof KernelVariant)[];
 
 /** All fields of a schedule. */
 export const SCHEDULE_FIELDS: readonly (keyof Schedule)[] = [

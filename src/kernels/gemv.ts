@@ -75,7 +75,7 @@ export function gemvTile({ groups, each }: GemvThreads): number {
 }
 
 /** Tiles that all places take. */
-export function gemvTiles(shape: Omit<GemvShape, "splits">): number {
+function gemvTiles(shape: Omit<GemvShape, "splits">): number {
   return Math.ceil(shape.places / gemvLoads(shape).width / gemvTile(shape.threads));
 }
 
