@@ -103,7 +103,7 @@ export type DeviceShares = Readonly<{
   narrowLoads: number;
   /** Of matrix units: implicit GEMM whose images are loaded one half at a time, and those of backward-filter. */
   singleHalves: { gathered: number; correlated: number };
-  /** Of f16 on matrix units by policy, over that: images of forward and backward-data, which tiles of few rows load for few products. */
+  /** Of f16 on matrix units by policy, over that: tiles of few rows load single halves for few products. */
   singles: Readonly<Record<string, number>>;
   /** Of matrix units: implicit GEMM of channels innermost whose images are loaded one half or four at a time, in place of eight. */
   fewHalves: { one: number; four: number };

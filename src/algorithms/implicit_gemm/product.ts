@@ -98,8 +98,8 @@ function unitsShare(
   if (request.layout !== "nhwc") {
     if (b.vector !== 1) return 1;
     if (crossesTaps(policy)) return fewHalves.one;
-    if (filters) return singleHalves.correlated;
-    return singleHalves.gathered * (policy.matrix?.split ? 1 : singles[policy.name] ?? 1);
+    const tile = policy.matrix?.split ? 1 : singles[policy.name] ?? 1;
+    return tile * singleHalves[filters ? "correlated" : "gathered"];
   }
   const vector = accessVector(policy, b);
   if (vector === 8) return !filters && readsRuns(request) ? GROUP_RUNS : 1;
