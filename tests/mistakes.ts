@@ -195,6 +195,12 @@ const TOGETHER: readonly Mistake[] = [
   [`bench ${CASE} --tuning t.jsonl --algorithm direct`, "--tuning", "auto takes", "must go"],
   [`conv --problem ${CASE} --tuning t.jsonl --algorithm direct`, "--tuning", "auto", "must go"],
   [`conv --problem ${CASE} --device cpu --runs 3`, "--runs", "the reference itself", "must go"],
+  [
+    "verify --input x.npy --filter w.npy --output x.npy --bias b.npy",
+    "Cannot verify: bias",
+    "[3]",
+    "[4]",
+  ],
   ["verify --manifest m.json --stride 2", "--stride", "--manifest says what", "must go"],
   ["verify --manifest m.json --random 3", "--random", "no --run, --worker", "must go"],
   [

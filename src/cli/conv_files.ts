@@ -73,6 +73,24 @@ const OPTION: { readonly [which in ConvTensor]: "input" | "filter" | "gradOutput
 const FLAG = { input: "--input", filter: "--filter", gradOutput: "--grad-output" } as const;
 
 /**
+ * As {@linkcode openConv}, for what else convolutions' files are opened.
+ *
+ * @throws as that does, in sentences that begin as `doing` says.
+ */
+export async function openConvFor(
+  doing: string,
+  options: ConvFileOptions,
+  others?: readonly TensorSource[],
+): Promise<OpenedConv> {
+  try {
+    return await openConv(options, others);
+  } catch (error) {
+    if (isInputError(error)) error.message = error.message.replace(/^Cannot convolve/, doing);
+    throw error;
+  }
+}
+
+/**
  * Opens the files that the options name, without reading their data, and derives the problem.
  *
  * @param others What the caller has opened with the same options: `--as` may be of these.

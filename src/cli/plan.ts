@@ -9,7 +9,7 @@ import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
 import type { PlanRequest, TuningTable } from "../algorithms/request.ts";
 import { type PlanMemory, planMemory } from "../algorithms/tensors.ts";
 import { defined } from "../defined.ts";
-import { InputTypeError, isInputError } from "../errors.ts";
+import { InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { printableCell } from "../printable.ts";
 import {
@@ -21,7 +21,13 @@ import {
 import { printDescriptor } from "../problem/descriptor.ts";
 import { dtypeText } from "../report/case_key.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
-import { channelFiles, inputFiles, openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
+import {
+  channelFiles,
+  inputFiles,
+  openConvFor,
+  type OpenedConv,
+  operandFlags,
+} from "./conv_files.ts";
 import { ADAPTER_HELP, BACKEND_HELP, type GpuChoice, GROUPS } from "./shared_options.ts";
 import { readLimitsFile } from "./limits_file.ts";
 import {
@@ -136,7 +142,7 @@ export function planCommand() {
         force,
       });
       if (options.model !== undefined) return await planModel(options, command);
-      using subject = await openPlanned(options);
+      using subject = await openConvFor("Cannot plan", options);
       const device = options.device === "gpu"
         ? await thisDevice(options)
         : { limits: readLimitsFile(options.limits) };
@@ -224,22 +230,6 @@ interface PlanModelOptions extends ProblemOptions, GpuChoice, ModelChoice {
   readonly all?: boolean | undefined;
   readonly wgsl?: string | true | undefined;
   readonly explain?: boolean | undefined;
-}
-
-/**
- * As {@linkcode openConv}.
- *
- * @throws as that does, in sentences of plans.
- */
-async function openPlanned(options: ProblemOptions): Promise<OpenedConv> {
-  try {
-    return await openConv(options);
-  } catch (error) {
-    if (isInputError(error)) {
-      error.message = error.message.replace(/^Cannot convolve/, "Cannot plan");
-    }
-    throw error;
-  }
 }
 
 function noteLimits({ limits }: Pick<PlanRequest, "limits">): void {

@@ -4,7 +4,7 @@ import { isUnproved } from "../report/record.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
 import { defaultFill } from "../run/operands.ts";
-import { channelFiles, inputFiles, openConv, operandFlags } from "./conv_files.ts";
+import { channelFiles, inputFiles, openConvFor, operandFlags } from "./conv_files.ts";
 import { commandWrites } from "./failure.ts";
 import { fuzz } from "./fuzz.ts";
 import { convCases, fuzzOptions, gemmCases } from "./fuzz_options.ts";
@@ -73,7 +73,8 @@ export function verifyCommand() {
       }
       await conclude(inputFiles(options), options, async (output) => {
         using opened = await openAs(
-          (dtype) => openConv({ ...options, dtype: dtype === "i8" ? "i8" : "f32" }, [output]),
+          (dtype) =>
+            openConvFor(DOING, { ...options, dtype: dtype === "i8" ? "i8" : "f32" }, [output]),
           { output, claim: options.arithmetic, inputs: inputFiles(options) },
         );
         const dtype = opened.dtype === "i8" ? "i8" : "f32";
