@@ -290,3 +290,11 @@ Deno.test("wgconv bench goes on after a case that cannot run, and exits 5", asyn
   const none = await wgconvHere(["bench", "--problem", big, "--runs", "1"]);
   assert.equal(none.code, 2);
 });
+
+Deno.test("conv --backend auto says which backend it takes, and why", async () => {
+  const { code, stderr } = await wgconvHere(
+    ["conv", "--problem", "mb1ic3ih5oc5kh3", "--backend", "auto", "--runs", "1"],
+  );
+  assert.equal(code, 0);
+  assert.match(stderr, /^--backend auto: wgpu, matrix units are for f16, int8 and --math f16x3$/m);
+});

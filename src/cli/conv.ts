@@ -139,7 +139,7 @@ async function convManifest(path: string, options: ConvOptions): Promise<void> {
   const planning = planningOptions(options);
   const features = dtype === "f16" ? ["shader-f16"] : [];
   using executor = device === "cpu" ? cpuExecutor() : await openGpuExecutor(
-    { backend, adapter, onUnits: dtype === "f16" },
+    { backend, adapter, onUnits: dtype === "f16" || planning.math === "f16x3" },
     features,
     planning,
     options,

@@ -18,7 +18,7 @@ export async function chosenBackend({ backend, adapter, onUnits }: AnyGpuChoice)
   const hasUnits = () =>
     describeAdapters("dawn", adapter).then(([one]) => one?.matrixUnits !== undefined, () => false);
   const [chosen, why]: [Backend, string] = !onUnits
-    ? ["wgpu", "threads multiply these types"]
+    ? ["wgpu", "matrix units are for f16, int8 and --math f16x3"]
     : !await isDawnHere()
     ? ["wgpu", "Dawn, which reaches matrix units, is not installed; --backend dawn downloads it"]
     : await hasUnits()
