@@ -158,7 +158,7 @@ function planIm2winFused(asked: FusedGeometry, mode: SizeMode): Planned<Plan> {
 }
 
 /** What windows of four images in turn, with steps within taps and across them, and of single ones reach of `narrowLoads` (170 cases on an H200). */
-const WINDOW_LOADS = { 4: { tap: 1, linear: 0.75 }, 1: { tap: 1.19, linear: 1.19 } };
+const WINDOW_LOADS = { 4: { tap: 1, linear: 0.8 }, 1: { tap: 1.33, linear: 1.19 } };
 
 /** Microseconds of im2win that builds its windows on the way. */
 function im2winFusedTime({ request, geometry, filter, cut }: FusedGeometry): number {
@@ -170,7 +170,10 @@ function im2winFusedTime({ request, geometry, filter, cut }: FusedGeometry): num
     request.layout === "nhwc" && geometry.channels % 4 === 0;
   const share = linear && alone ? device.shares.linear : 1;
   const windows = WINDOW_LOADS[geometry.interleave][linear ? "linear" : "tap"];
-  const units = policy.matrix === undefined ? 1 : device.shares.narrowLoads * windows;
+  const { singles, narrowLoads } = device.shares;
+  const single = geometry.interleave === 1 && !policy.matrix?.split;
+  const tile = single ? singles[policy.name] ?? 1 : 1;
+  const units = policy.matrix === undefined ? 1 : narrowLoads * windows * tile;
   const time = productTime(cost, share * units * device.rates.gathered);
   const stored = storedShare(request, windowTarget(geometry), geometry.rows);
   return gatheredTime(request, time, filter(policy), stored);
