@@ -11,6 +11,15 @@
 import { parseArgs } from "node:util";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import {
+  appendLine,
+  backendOf,
+  drawnCases,
+  problemsOf,
+  readLines,
+  runWorkers,
+  WORKER_OPTIONS,
+} from "./gpu_workers.ts";
 import { autoRequest, GPU_GOODNESS } from "./measured_case.ts";
 import { rankRivals, requestFor } from "../src/algorithms/cost/auto.ts";
 import { planKey, shortlist } from "../src/algorithms/cost/shortlist.ts";
@@ -22,13 +31,10 @@ import { tryPlanConv } from "../src/algorithms/planner.ts";
 import { isRefusal } from "../src/algorithms/refusal.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { measureSize } from "../src/bench/calibrate/calibrate.ts";
-import { readSuite } from "../src/bench/suite_files.ts";
 import { SIZE_PROTOCOL } from "../src/cli/learn.ts";
-import { oneOf, parseShard, someOf, wholeNumber } from "../src/cli/values.ts";
+import { parseShard } from "../src/cli/values.ts";
 import { type GpuDevice, openDevice } from "../src/gpu/device.ts";
 import { compileKernels } from "../src/gpu/prepare.ts";
-import { BACKENDS } from "../src/gpu/provider.ts";
-import { OPERATIONS } from "../src/problem/conv_problem.ts";
 import { printDescriptor } from "../src/problem/descriptor.ts";
 import { gpuPlanning } from "../src/run/executor.ts";
 import {
@@ -40,8 +46,6 @@ import {
   timeWithin,
 } from "../src/run/time_plans.ts";
 import { type Timed, timeRivals } from "../src/run/timing.ts";
-import { LAYOUTS } from "../src/tensor/layout.ts";
-import { RandomWords } from "../src/tensor/random.ts";
 
 const PROTOCOL = { samples: 5, fillMs: 2, warmUpMs: { first: 30, next: 5, most: 40 } };
 /** What `conv` may spend. */
@@ -70,17 +74,11 @@ interface Line {
 
 const { values } = parseArgs({
   options: {
-    out: { type: "string" },
-    summary: { type: "string" },
+    ...WORKER_OPTIONS,
     workers: { type: "string", default: "8" },
     seconds: { type: "string", default: "280" },
-    suite: { type: "string", default: "networks,more_networks" },
-    op: { type: "string", default: OPERATIONS.join() },
     layout: { type: "string", default: "nchw" },
-    layers: { type: "string" },
     backend: { type: "string", default: "wgpu" },
-    shard: { type: "string" },
-    until: { type: "string" },
   },
 });
 const folder = values.summary ?? values.out;
@@ -88,38 +86,22 @@ if (folder === undefined) {
   console.error("planner_unmeasured: give --out FOLDER, or --summary FOLDER");
   Deno.exit(2);
 }
-if (values.summary !== undefined) summarize(folder);
-else if (values.shard === undefined) await startWorkers(folder);
-else await work(folder, values.shard, Number(values.until));
-
-/** Runs this program as workers, a part of the cases each, and sums up. */
-async function startWorkers(folder: string): Promise<void> {
-  Deno.mkdirSync(folder, { recursive: true });
-  const count = wholeNumber(1)(values.workers);
-  const until = Date.now() + 1000 * wholeNumber(1)(values.seconds);
-  const all = Array.from({ length: count }, (_, index) =>
-    new Deno.Command(Deno.execPath(), {
-      args: [
-        ...["run", "-A", "--no-check", Deno.mainModule, ...Deno.args],
-        ...[`--shard=${index + 1}/${count}`, `--until=${until}`],
-      ],
-      stdout: "inherit",
-      stderr: "inherit",
-    }).output());
-  const failed = (await Promise.all(all)).filter(({ success }) => !success).length;
-  if (failed > 0) console.error(`planner_unmeasured: ${failed} workers failed`);
+if (values.shard !== undefined) await work(folder, values.shard, Number(values.until));
+else {
+  if (values.summary === undefined) await runWorkers(folder, values);
   summarize(folder);
 }
 
 async function work(folder: string, part: string, until: number): Promise<void> {
   const shard = parseShard(part);
-  using gpu = await openDevice({ backend: oneOf(BACKENDS)(values.backend) });
+  using gpu = await openDevice({ backend: backendOf(values.backend) });
   const { adapter, backend, software } = gpu.info;
   const unknown = unknownModel(software ? "a GPU" : adapter);
   if (shard.index === 1) console.log(`${adapter}, ${backend}, planned for as ${unknown.name}`);
   const { limits } = gpu;
   Deno.writeTextFileSync(join(folder, "device.json"), JSON.stringify({ adapter, limits }));
-  const cases = drawn().filter((_, place) => place % shard.count === shard.index - 1);
+  const cases = drawnCases(problemsOf(values.suite), values, autoRequest)
+    .filter((_, place) => place % shard.count === shard.index - 1);
   using lock = Deno.openSync(join(folder, "lock"), { create: true, write: true });
   await lock.lock(true);
   const models = { unknown, sized: await sizedModelOf(gpu, unknown) };
@@ -127,30 +109,8 @@ async function work(folder: string, part: string, until: number): Promise<void> 
   for (const request of cases) {
     if (Date.now() > until) break;
     const line = await measure(gpu, { ...request, ...gpuPlanning(gpu, {}) }, models, lock);
-    Deno.writeTextFileSync(join(folder, `part${shard.index}.jsonl`), `${JSON.stringify(line)}\n`, {
-      append: true,
-    });
+    appendLine(folder, shard.index, line);
   }
-}
-
-/** All cases in an order that is drawn, so that any part of them stands for the others. */
-function drawn(): PlanRequest[] {
-  const layouts = someOf(LAYOUTS)(values.layout);
-  const problems = values.suite.split(",").flatMap((name) => readSuite(name));
-  const requests = problems.slice(
-    0,
-    values.layers === undefined ? undefined : wholeNumber(1)(values.layers),
-  )
-    .flatMap((problem) =>
-      someOf(OPERATIONS)(values.op).flatMap((op) =>
-        layouts.map((layout) => autoRequest({ ...problem, op }, layout))
-      )
-    );
-  const words = new Uint32Array(requests.length);
-  new RandomWords(1).fill(words);
-  return [...requests.keys()].sort((a, b) => words[a]! - words[b]!).map((place) =>
-    requests[place]!
-  );
 }
 
 /** The model of a GPU of unknown name, by its measured size. */
@@ -259,9 +219,7 @@ function hashOf(plan: Plan): string {
 }
 
 function summarize(folder: string): void {
-  const lines = [...Deno.readDirSync(folder)].filter(({ name }) => /^part\d+\.jsonl$/.test(name))
-    .flatMap(({ name }) => Deno.readTextFileSync(join(folder, name)).trim().split("\n"))
-    .map((line): Line => JSON.parse(line));
+  const lines = readLines<Line>(folder);
   const time = ({ ms }: Line, way: number | undefined) => {
     const taken = way === undefined ? Infinity : ms[way]!;
     return typeof taken === "number" ? taken : Infinity;

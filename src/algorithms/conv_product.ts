@@ -1,24 +1,8 @@
 import { type Cut, partialResultElements } from "./cut.ts";
-import { deviceOf } from "./device/h200.ts";
-import {
-  copyTime,
-  type DeviceModel,
-  moveTime,
-  overlappedTime,
-  productTime,
-  residentPolicies,
-} from "./device/model.ts";
 import { convEpilogue, pass, reducePass, reduceTilesPass } from "./passes.ts";
 import type { Pass } from "./plan.ts";
 import type { PlanRequest } from "./request.ts";
-import {
-  type BufferList,
-  operandBytes,
-  type ProblemBuffers,
-  reduceShape,
-  resultBytes,
-  resultElements,
-} from "./tensors.ts";
+import { type BufferList, type ProblemBuffers, reduceShape, resultElements } from "./tensors.ts";
 import { type Accumulation, depthOfValue, sumOf } from "../elements/elements.ts";
 import type { Scalar } from "../elements/scalar.ts";
 import { type EpilogueFactory, epilogueTrait, NO_STEPS } from "../kernels/epilogue.ts";
@@ -49,7 +33,6 @@ import {
 } from "../kernels/reduce.ts";
 import { classEdges, classOutput, type ClassStore, classStore } from "../kernels/stride_classes.ts";
 import type { UnevenRows } from "../kernels/tile_scheduler.ts";
-import { tensorBytes } from "../problem/conv_problem.ts";
 
 /** Where a product's results go. */
 type ResultTarget = ResultPlaces & {
@@ -333,89 +316,4 @@ export function cutPasses(
   const sums = reduceTilesPass(tiles, epilogue, buffers, places, types.result, row);
   const streamed = { tiles, buffer, element: sum };
   return { product: make({ ...all, splits, streamed, target, epilogue }), sums: [sums], cut };
-}
-
-/**
- * Microseconds that the problem's tensors take to move, each once.
- *
- * @param stored Share of the rate at which results leave.
- */
-function tensorsTime(request: PlanRequest, stored = 1): number {
-  const bytes = tensorBytes(request.problem, operandBytes(request), resultBytes(request) / stored);
-  return moveTime(bytes, deviceOf(request).rates.stream);
-}
-
-/** Tiles stay f16 where moving data takes at least this share of the time of multiplying: conversions slow products down. */
-const MOVING = 0.2;
-
-/** Whether the f32 tiles of workgroups that a multiprocessor could run side by side do not fit its memory. */
-function crowded(device: DeviceModel, policy: TilePolicy): boolean {
-  const bytes = 4 * (policy.rows + policy.columns) * policy.depth;
-  return residentPolicies(device, policy) * bytes > device.sharedBytes;
-}
-
-/** Share of its rate that a product of threads keeps whose tiles stay halves: it converts what it multiplies. */
-export function convertingShare(request: PlanRequest, cut: Cut): number {
-  const half = withHalfTile(request, cut).schedule?.halfTile === true;
-  return half && cut.policy.matrix === undefined ? deviceOf(request).shares.halfTiles : 1;
-}
-
-/** The request with f16 tiles, where the planner chooses them: on matrix units, and where memory bounds the product. */
-export function withHalfTile(request: PlanRequest, cut: Cut): PlanRequest {
-  const { dtype, schedule } = request;
-  if (dtype !== "f16" || schedule?.halfTile !== undefined) return request;
-  const { policy, cost } = cut;
-  const device = deviceOf(request);
-  const multiplying = productTime(cost, device.rates.gathered);
-  const half = policy.matrix !== undefined || crowded(device, policy) ||
-    tensorsTime(request) >= MOVING * multiplying;
-  return half ? { ...request, schedule: { ...schedule, halfTile: true } } : request;
-}
-
-/** Bytes of a sector: memory reads and rewrites one that a store fills in part. */
-const SECTOR = 32;
-
-/**
- * What halves that leave one at a time have of an element's share: by classes of places every second or further one (layers of 6 to 26 MB
- * take 38 to 121 us on an H200, whatever tile multiplies), and of images in turn.
- */
-const HALVES_APART = { classes: 0.2, images: 0.5 };
-
-/** Share of memory's rate at which a product's results are stored. */
-export function storedShare(
-  request: PlanRequest,
-  target: Parameters<typeof targetStore>[0],
-  rows: number,
-): number {
-  const { shares } = deviceOf(request);
-  if (targetStore(target, rows) !== "none") return 1;
-  const images = target.classes === undefined && target.interleave !== undefined;
-  // Of images in turn neighbouring threads store what lies side by side.
-  if (images && (target.row * resultBytes(request)) % SECTOR === 0) return 1;
-  if (!isHalf(request) || request.layout === "nhwc") return shares.single;
-  if (images) return shares.single * HALVES_APART.images;
-  return shares.single * (target.classes === undefined ? 1 : HALVES_APART.classes);
-}
-
-/** Whether tensors are of floats of two bytes. */
-export function isHalf(request: PlanRequest): boolean {
-  return request.dtype !== "i8" && resultBytes(request) === 2;
-}
-
-/**
- * Packing what there is to pack, then a product that reads and writes the problem's tensors.
- *
- * @param stored As `tensorsTime()` has it.
- */
-export function gatheredTime(
-  request: PlanRequest,
-  product: number,
-  pack: PackShape | undefined,
-  stored = 1,
-): number {
-  const device = deviceOf(request);
-  const packing = pack === undefined
-    ? 0
-    : copyTime(operandBytes(request) * 2 * packedElements(pack), device.rates.filterStream, device);
-  return packing + overlappedTime(product, tensorsTime(request, stored)) + device.times.dispatch;
 }

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { storedShare } from "./conv_product.ts";
+import { storedShare } from "./product_time.ts";
 import { H200 } from "./device/h200.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { request } from "../../tests/plan_request.ts";

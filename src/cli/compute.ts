@@ -1,4 +1,4 @@
-import { FEWER_SPLITS } from "../algorithms/cut.ts";
+import { FEWER_SPLITS } from "../algorithms/cut_notes.ts";
 import type { CheckMode } from "../run/coverage.ts";
 import { cpuExecutor, type Executor } from "../run/executor.ts";
 import { chunkedOperands, type OperandSource } from "../run/operands.ts";

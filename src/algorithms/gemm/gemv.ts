@@ -16,7 +16,8 @@ import { canonicalName } from "../../kernels/kernel.ts";
 import { GEMV } from "../../kernels/policy.ts";
 import type { GemmProblem, GemmTensor } from "../../problem/gemm_problem.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
-import { FEWER_SPLITS, refuseBalance } from "../cut.ts";
+import { refuseBalance } from "../cut.ts";
+import { FEWER_SPLITS } from "../cut_notes.ts";
 import { deviceOf } from "../device/h200.ts";
 import {
   copyTime,

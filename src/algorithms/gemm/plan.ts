@@ -30,7 +30,8 @@ import {
 } from "../../problem/gemm_problem.ts";
 import { splitDrift } from "../../problem/split_rounding.ts";
 import { planTunedProduct } from "../cost/tuned.ts";
-import { type Cut, cutNotes, cutSchedule, refuseCounts, UNBOUND_NOTE } from "../cut.ts";
+import { type Cut, cutSchedule, refuseCounts } from "../cut.ts";
+import { cutNotes, UNBOUND_NOTE } from "../cut_notes.ts";
 import { deviceOf } from "../device/h200.ts";
 import { pass, reducePass, reduceTilesPass, refuseBindings, runnable } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";

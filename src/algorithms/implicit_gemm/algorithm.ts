@@ -15,9 +15,10 @@ import {
   packedFilter,
   type ProductPart,
   productPass,
-  withHalfTile,
 } from "../conv_product.ts";
-import { cutArithmetic, cutNotes, cutSchedule } from "../cut.ts";
+import { withHalfTile } from "../product_time.ts";
+import { cutArithmetic, cutSchedule } from "../cut.ts";
+import { cutNotes } from "../cut_notes.ts";
 import { geometryInMath, LEAST_SPLIT_DEPTH, type MathGeometry, planInMath } from "../halves.ts";
 import { quantizePass, sumsRequest } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";

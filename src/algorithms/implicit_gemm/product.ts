@@ -4,15 +4,8 @@ import { fullVariant } from "../../kernels/variant.ts";
 import { packedElements } from "../../kernels/pack.ts";
 import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
 import type { Layout } from "../../tensor/layout.ts";
-import {
-  addsUp,
-  convertingShare,
-  gatheredTime,
-  isHalf,
-  storedShare,
-  streamsOf,
-  targetStore,
-} from "../conv_product.ts";
+import { addsUp, streamsOf, targetStore } from "../conv_product.ts";
+import { convertingShare, gatheredTime, isHalf, storedShare } from "../product_time.ts";
 import { type Cut, cutProduct } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
 import { productTime } from "../device/model.ts";

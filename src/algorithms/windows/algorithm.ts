@@ -11,16 +11,15 @@ import {
   addsUp,
   cutPasses,
   cutTiles,
-  gatheredTime,
   packedFilter,
   type ProductPart,
   productPass,
-  storedShare,
   streamsOf,
   tapDepth,
-  withHalfTile,
 } from "../conv_product.ts";
-import { cutArithmetic, cutNotes, cutProduct, cutSchedule } from "../cut.ts";
+import { gatheredTime, storedShare, withHalfTile } from "../product_time.ts";
+import { cutArithmetic, cutProduct, cutSchedule } from "../cut.ts";
+import { cutNotes } from "../cut_notes.ts";
 import { deviceOf } from "../device/h200.ts";
 import { productTime } from "../device/model.ts";
 import type { Pass, Plan } from "../plan.ts";

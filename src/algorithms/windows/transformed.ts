@@ -24,14 +24,8 @@ import {
   productPass,
   streamsOf,
 } from "../conv_product.ts";
-import {
-  type Cut,
-  cutArithmetic,
-  cutNotes,
-  cutProduct,
-  cutSchedule,
-  partialResultElements,
-} from "../cut.ts";
+import { type Cut, cutArithmetic, cutProduct, cutSchedule, partialResultElements } from "../cut.ts";
+import { cutNotes } from "../cut_notes.ts";
 import { deviceOf } from "../device/h200.ts";
 import { copyTime, moveTime, productTime } from "../device/model.ts";
 import { packedShape } from "../geometry.ts";

@@ -22,7 +22,8 @@ import { type ConvTensor, directFlops, FLOAT_DTYPES } from "../../problem/conv_p
 import { elementCount } from "../../tensor/tensor.ts";
 import { amplification2d } from "../../winograd/amplification.ts";
 import type { Algorithm } from "../algorithm.ts";
-import { cutNotes, cutSchedule } from "../cut.ts";
+import { cutSchedule } from "../cut.ts";
+import { cutNotes } from "../cut_notes.ts";
 import { ceilTo } from "../geometry.ts";
 import { type MathGeometry, planInMath } from "../halves.ts";
 import { clearMarksPass, convEpilogue, pass, reducePass } from "../passes.ts";

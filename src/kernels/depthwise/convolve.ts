@@ -11,12 +11,10 @@ import {
   isUneven,
   resultsOf,
   roundsText,
-  sharedStoreText,
-  sharedSums,
-  storeText,
   sumName,
   threadText,
 } from "./products.ts";
+import { sharedStoreText, sharedSums, storeText } from "./stores.ts";
 import {
   channelVectors,
   channelWidth,

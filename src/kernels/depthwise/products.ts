@@ -2,8 +2,6 @@
 import { masked, zeroOf } from "../../elements/scalar.ts";
 import { lines, range } from "../lists.ts";
 import { type Digit, digitsText } from "../axes.ts";
-import { applyEpilogue } from "../epilogue.ts";
-import { WORKGROUP_BYTES } from "../kernel.ts";
 import {
   channelVectors,
   channelWidth,
@@ -13,7 +11,6 @@ import {
   imageWidth,
   INNERMOST,
   plus,
-  resultWidth,
   roundIndices,
   runCount,
   sourcesOf,
@@ -148,7 +145,7 @@ export function resultsOf({ op, group }: DepthwiseShape): number {
 }
 
 /** WGSL of the result's channel that is the `which`-th of a thread's. */
-function resultChannel({ own }: DepthwiseShape, which: number): string {
+export function resultChannel({ own }: DepthwiseShape, which: number): string {
   return own === 1 ? "channel" : `(${plus(`channel * ${own}u`, which)})`;
 }
 
@@ -242,7 +239,7 @@ export function isUneven(shape: DepthwiseShape): boolean {
 }
 
 /** A name of what belongs to one of a thread's channels. */
-function ownName({ own }: DepthwiseShape, name: string, channel: number): string {
+export function ownName({ own }: DepthwiseShape, name: string, channel: number): string {
   return own === 1 ? name : `${name}_${channel}`;
 }
 
@@ -348,93 +345,5 @@ function columnsText(text: DepthwiseText): string {
         }),
       ])
     ),
-  );
-}
-
-/** WGSL of where a thread's results lie, but for their channel and their place in the run. */
-function targetText({ shape, module, others, strides: { result: to } }: DepthwiseText): string {
-  const { segments, images, channels, axes } = shape;
-  const elements = axes.reduce((all, { places }) => all * places, images * channels);
-  return [
-    `image * ${to.image}`,
-    ...others.map((d) => `at${d} * ${to.axes[d]}`),
-    ...(segments > 1 ? [`segment * ${module.size("partial", elements / resultWidth(shape))}`] : []),
-  ].join(" + ");
-}
-
-/**
- * The sums of threads that share a run, in parts that workgroup memory holds, each with how many are before it; none where threads have
- * runs of their own.
- */
-export function sharedSums(shape: DepthwiseShape): { first: number; sums: string[] }[] {
-  const { results, threads, sharing } = shape;
-  if (sharing === 1) return [];
-  const all = range(results).flatMap((q) => range(shape.own).map((m) => sumName(shape, q, m)));
-  const parts = Math.ceil(all.length / Math.floor(WORKGROUP_BYTES / 4 / (threads + 1)));
-  const each = Math.ceil(all.length / parts);
-  return range(parts).map((i) => ({ first: i * each, sums: all.slice(i * each, (i + 1) * each) }));
-}
-
-/** Stores WGSL's `value`, the sum named `which` of those of a run, if its place exists. */
-export function sharedStoreText(text: DepthwiseText): string {
-  const { shape: { run, results, own }, sized, strides: { result: to }, result, steps } = text;
-  const value = applyEpilogue(steps, "value", {
-    width: 1,
-    side: "rows",
-    row: "result_channel",
-    column: "0u",
-    offset: "offset",
-  });
-  const far = `result_channel * ${to.channel} + along * ${to.axes[run]}`;
-  return lines(
-    `    let along = block * ${results}u + which / ${own}u;`,
-    `    let result_channel = channel * ${own}u + which % ${own}u;`,
-    `    if (along < ${sized.places[run]}) {`,
-    `      let offset = ${targetText(text)} + ${far};`,
-    `      ${result.store("offset", value)}`,
-    "    }",
-  );
-}
-
-/** Stores the run's results that exist, each after the epilogue's steps. */
-export function storeText(text: DepthwiseText): string {
-  const { shape, sized, strides: { result: to }, result, steps } = text;
-  const { run, results, vector, own } = shape;
-  const width = resultWidth(shape);
-  // A thread's channels leave as one vector where a load brings the source's.
-  const vectorOfOwn = vector === "sources" && width === 4;
-  const store = (q: number, m: number, column: number) => {
-    const channel = resultChannel(shape, m);
-    const sum = vectorOfOwn
-      ? `vec4f(${range(own).map((one) => sumName(shape, q, one)).join(", ")})`
-      : sumName(shape, q, m, column);
-    const value = applyEpilogue(steps, sum, {
-      width,
-      side: vector === "images" ? "columns" : "rows",
-      row: vectorOfOwn || vector === "channels" ? "(channel * 4u)" : channel,
-      column: "0u",
-      offset: "offset",
-    });
-    const along = plus(`block * ${results}u`, q);
-    const beside = column === 0 ? ["", ""] : [
-      ` && at${INNERMOST} + ${column}u < ${sized.places[INNERMOST]}`,
-      ` + ${column}u * ${to.axes[INNERMOST]}`,
-    ];
-    return [
-      `  if (${along} < ${sized.places[run]}${beside[0]}) {`,
-      `    let offset = ${ownName(shape, "target_place", m)} + (${along}) * ${to.axes[run]}${
-        beside[1]
-      };`,
-      `    ${result.store("offset", value)}`,
-      "  }",
-    ];
-  };
-  return lines(
-    range(vectorOfOwn ? 1 : own).map((m) => [
-      `  let ${ownName(shape, "target_place", m)} = ${targetText(text)} + ${
-        vectorOfOwn ? "channel" : resultChannel(shape, m)
-      } * ${to.channel};`,
-      range(results).map((q) => range(shape.columns).map((column) => store(q, m, column))),
-    ]),
   );
 }
