@@ -289,7 +289,7 @@ function resultsWork(request: PlanRequest, shape: DepthwiseShape) {
   };
 }
 
-/** Share that is left of that where gradients of filters load halves one at a time, of channels that lie apart (12 layers on an H200). */
+/** Share that is left of that where gradients of filters load halves one at a time: channels lie apart (fitted by an H200). */
 const HALVES_ACROSS = 0.8;
 
 /** The same of backward-filter. */
