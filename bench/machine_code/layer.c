@@ -1,6 +1,6 @@
 // VK_LAYER_wgconv_machine_code: a Vulkan layer between a program and its driver that writes what the driver's compiler says
-// of each compute pipeline (VK_KHR_pipeline_executable_properties), one JSON line each, to DIR/pipelines.jsonl, and keeps
-// what the driver caches of it as DIR/N.cache.bin, where NVIDIA's machine code lies. bench/machine_code.ts reads both.
+// of each compute pipeline (VK_KHR_pipeline_executable_properties), one JSON line each, to DIR/pipelines.jsonl, which
+// pipelines.ts reads, and keeps what the driver caches of it as DIR/N.cache.bin, where NVIDIA's machine code lies.
 //
 // WGCONV_MACHINE_CODE=DIR         where to; without it nothing is written
 // WGCONV_MACHINE_CODE_KERNEL=NAME what the pipeline that is being made is called: WebGPU hands no names down

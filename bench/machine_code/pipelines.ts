@@ -18,8 +18,6 @@ export interface PipelineLine {
   /** Whether the driver was asked for statistics. */
   readonly captured: boolean;
   readonly compile_ms: number;
-  /** The file that holds what the driver caches of it. */
-  readonly cache?: string;
   readonly executables?: readonly Executable[];
 }
 

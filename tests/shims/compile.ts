@@ -4,17 +4,21 @@
  * FOLDER/compiled.jsonl. What that file has is not begun again, so that a driver's crash costs its kernel alone.
  */
 import { modelOf } from "../../src/algorithms/device/known.ts";
+import { tryPlanConv } from "../../src/algorithms/planner.ts";
+import { isRefusal } from "../../src/algorithms/refusal.ts";
 import { readGemmSuite, readSuite } from "../../src/bench/suite_files.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import type { GpuDevice } from "../../src/gpu/gpu_device.ts";
 import { pipelineOf, pipelinesOf } from "../../src/gpu/prepare.ts";
 import type { Backend } from "../../src/gpu/provider.ts";
-import { convKernels, gemmKernels, type KernelList } from "../../bench/machine_code/kernels.ts";
 import { matrixPolicies } from "../../src/kernels/matrix_policies.ts";
 import type { MatrixUnits } from "../../src/kernels/matrix_units.ts";
 import { kernels } from "../matrix_kernels.ts";
 import { canonicalName, type Kernel } from "../../src/kernels/kernel.ts";
 import { CONV_DTYPES, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { gemmSubject } from "../../src/run/gemm_subject.ts";
+import { filterLayoutFor } from "../../src/tensor/layout.ts";
 import { everyKernel } from "../compilers/kernels/every.ts";
 
 interface Wanted {
@@ -33,18 +37,30 @@ function autoKernels(gpu: GpuDevice, every: number): Wanted[] {
     readSuite(`bench/suites/${name}.txt`).filter((_, i) => i % (2 * every) === 0)
   );
   const dtypes = CONV_DTYPES.filter((dtype) => dtype !== "f16" || gpu.features.has("shader-f16"));
-  const asked = { tile: undefined, pair: undefined, algorithms: ["auto"] as const };
-  const lists: KernelList[] = dtypes.map((dtype) =>
-    convKernels({
-      ...asked,
-      problems,
-      ops: dtype === "i8" ? ["fwd"] : OPERATIONS,
-      layouts: dtype === "i8" ? ["nhwc"] : ["nhwc", "nchw"],
-      dtypes: [dtype],
-    }, planning)
-  );
-  lists.push(gemmKernels(readGemmSuite("bench/suites/gemm.txt"), dtypes, planning));
-  return lists.flatMap(({ kernels }) => [...kernels.values()])
+  const plans = dtypes.flatMap((dtype) => {
+    const products = readGemmSuite("bench/suites/gemm.txt").map((problem) =>
+      gemmSubject(problem, { dtype }).planner.plan(planning)
+    );
+    const ops = dtype === "i8" ? ["fwd" as const] : OPERATIONS;
+    const layouts = dtype === "i8" ? ["nhwc" as const] : ["nhwc" as const, "nchw" as const];
+    const convolutions = problems.flatMap((problem) =>
+      ops.flatMap((op) =>
+        layouts.map((layout) =>
+          tryPlanConv({
+            ...planning,
+            problem: { ...problem, op },
+            dtype,
+            layout,
+            filterLayout: filterLayoutFor(layout),
+            epilogue: NO_EPILOGUE,
+            algorithm: "auto",
+          })
+        )
+      )
+    );
+    return [...convolutions, ...products];
+  });
+  return plans.flatMap((plan) => isRefusal(plan) ? [] : plan.passes)
     .map(({ kernel }) => ({ kernel, auto: true }));
 }
 
