@@ -161,7 +161,7 @@ function convolution(
   node: OnnxNode,
   [input, filter]: OperandShapes,
 ): Pick<Layer, "problem" | "ops"> {
-  const rank = input.length - 2;
+  const rank = spatialRank(input);
   const { groups, stride, dilation, pads, autoPad } = attributesOf(node, rank);
   const word = PADDING_WORDS[autoPad];
   refuseChannels(input[1]!, filter[1]! * groups);
@@ -181,6 +181,14 @@ function convolution(
   return { problem: { conv }, ops: ["fwd"] };
 }
 
+/** How many axes an input has behind its batch and channels. */
+function spatialRank(input: readonly number[]): number {
+  if (input.length > 2) return input.length - 2;
+  throw new InputRangeError(
+    `Cannot convolve: input is [${input.join(", ")}], without axes behind batch and channels`,
+  );
+}
+
 function refuseChannels(input: number, filter: number): void {
   if (input === filter) return;
   throw new InputRangeError(`Cannot convolve: filter has ${filter} channels, input has ${input}`);
@@ -190,7 +198,7 @@ function transposedConvolution(
   node: OnnxNode,
   [input, filter]: OperandShapes,
 ): Pick<Layer, "problem" | "ops"> {
-  const rank = input.length - 2;
+  const rank = spatialRank(input);
   const { groups, stride, dilation, pads, autoPad } = attributesOf(node, rank);
   refuseChannels(input[1]!, filter[0]!);
   const [inputSize, filterSize] = [input.slice(2), filter.slice(2)];

@@ -69,6 +69,16 @@ Deno.test("a Conv's groups, strides, dilations and pads are its descriptor's, on
   }
 });
 
+Deno.test("a convolution of what has no spatial axis is named", async () => {
+  for (const op of ["Conv", "ConvTranspose"]) {
+    for (const x of [[5], [5, 3]]) {
+      const node = { op, inputs: ["x", "w"], output: "y" };
+      const { left } = await read({ nodes: [node], inputs: { x }, weights: { w: [3, 3, 1] } });
+      assert.match(left[0]!.why, /^Cannot convolve: input is \[5/);
+    }
+  }
+});
+
 Deno.test("a ConvTranspose is the backward-data convolution of its result", async () => {
   const sizes = async (attributes: TestNode["attributes"]) => {
     const layer = await one("ConvTranspose", [1, 16, 7, 7], [16, 8, 3, 3], attributes);

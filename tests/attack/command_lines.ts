@@ -5,18 +5,9 @@ import {
   type ValueKind,
 } from "../../src/cli/command_tree.ts";
 import { wholeProgram } from "../../src/cli/program.ts";
-import type { Attack, Outcome } from "./attack.ts";
 import { Draw } from "./draw.ts";
 import { attackedProgram, attackFolder } from "./folder.ts";
-import {
-  type Command,
-  describeCommand,
-  type Ended,
-  enterFolder,
-  holdEnded,
-  holdNoTemporaries,
-  runInProcess,
-} from "./in_process.ts";
+import { commandAttack, type Ended, holdEnded, runInProcess } from "./in_process.ts";
 import { SAMPLE_FILES } from "./sample_files.ts";
 
 /** Every so manieth command line is a process of its own. */
@@ -24,61 +15,23 @@ const PROCESS_EVERY = 20;
 /** Share of lines that may compute on the device: it takes most of the time. */
 const ON_DEVICE = 0.03;
 
+/** The words of command lines, one a line. */
+function commandLines(text: string): string[][] {
+  return text.trim().split("\n").map((line) => line.trim().split(" "));
+}
+
 /** Values that no option asks for. */
 const HOSTILE = [
+  ...`
+  0 -1 -0 1e999 NaN Infinity 1.5 0x10 ١٢ 9007199254740993 99999999999999999999999999
+  4294967296 65536 undefined null __proto__ constructor toString hasOwnProperty all auto none
+  - -- --help = , ,,, 1,2,3,4,5,6,7 1x1x1 1/0 0/1 F( F(0,3) F(2,3) F(4x4,3x3) F(14x14,3x3)
+  F(99999999,3) F(2x2x2x2,3x3x3x3) F(1000000x1000000,3x3) a8n6r3 a8n3r6,a4n3r2 a999n1r1 ( [a-
+  (a+)+$ % 101% ä 日本語 🦕 ../../etc/passwd /dev/null /dev/full /proc/self/mem folder
+  folder/none/x.npy x.npy/y.npy both.npz both.npz:x both.npz:none both.npz: mb1ic4ih8oc4kh3ph1`
+    .trim().split(/\s+/),
   "",
   " ",
-  "0",
-  "-1",
-  "-0",
-  "1e999",
-  "NaN",
-  "Infinity",
-  "1.5",
-  "0x10",
-  "١٢",
-  "9007199254740993",
-  "99999999999999999999999999",
-  "4294967296",
-  "65536",
-  "undefined",
-  "null",
-  "__proto__",
-  "constructor",
-  "toString",
-  "hasOwnProperty",
-  "all",
-  "auto",
-  "none",
-  "-",
-  "--",
-  "--help",
-  "=",
-  ",",
-  ",,,",
-  "1,2,3,4,5,6,7",
-  "1x1x1",
-  "1/0",
-  "0/1",
-  "F(",
-  "F(0,3)",
-  "F(2,3)",
-  "F(4x4,3x3)",
-  "F(14x14,3x3)",
-  "F(99999999,3)",
-  "F(2x2x2x2,3x3x3x3)",
-  "F(1000000x1000000,3x3)",
-  "a8n6r3",
-  "a8n3r6,a4n3r2",
-  "a999n1r1",
-  "(",
-  "[a-",
-  "(a+)+$",
-  "%",
-  "101%",
-  "ä",
-  "日本語",
-  "🦕",
   "\u001b[2J",
   "a\u0007b",
   "a\nb",
@@ -90,22 +43,10 @@ const HOSTILE = [
   '"',
   "$(touch x)",
   "`id`",
-  "../../etc/passwd",
-  "/dev/null",
-  "/dev/full",
-  "/proc/self/mem",
-  "folder",
-  "folder/none/x.npy",
-  "x.npy/y.npy",
-  "both.npz",
-  "both.npz:x",
-  "both.npz:none",
-  "both.npz:",
   `both.npz:${"m".repeat(500)}`,
   "x".repeat(300),
   "x".repeat(5000),
   "9".repeat(400),
-  "mb1ic4ih8oc4kh3ph1",
   "mb1ic4ih8oc4kh3ph1".repeat(40),
 ];
 
@@ -207,87 +148,39 @@ const FILES = [
 ];
 
 /** Lines that do something, to be spoilt. */
-const GOOD: readonly (readonly string[])[] = [
-  ["tensor", "make", "new.npy", "--shape", "2,3"],
-  ["tensor", "info", "x.npy", "both.npz"],
-  ["tensor", "convert", "x.npy", "new.npy", "--dtype", "f16"],
-  ["tensor", "diff", "x.npy", "dy.npy"],
-  ["tensor", "show", "x.npy", "new.png", "--channel", "0"],
-  ["transform", "F(2,3)"],
-  ["transform", "F(4x4,3x3)", "--format", "decimals"],
-  ["report", "run.jsonl"],
-  ["report", "run.jsonl", "--format", "csv"],
-  ["compare", "run.jsonl", "other.jsonl"],
-  ["history", "run.jsonl", "other.jsonl", "--output", "new.html"],
-  ["plan", "--problem", "mb1ic4ih8oc4kh3ph1"],
-  ["plan", "--input", "x.npy", "--filter", "w.npy", "--padding", "1"],
-  ["conv", "--problem", "mb1ic4ih8oc4kh3ph1", "--device", "cpu"],
-  ["conv", "--input", "x.npy", "--filter", "w.npy", "--device", "cpu", "--output", "new.npy"],
-  [
-    "conv",
-    "--op",
-    "bwd-data",
-    "--grad-output",
-    "dy.npy",
-    "--filter",
-    "w.npy",
-    "--padding",
-    "1",
-    "--device",
-    "cpu",
-  ],
-  ["gemm", "--size", "8,8,8", "--device", "cpu"],
-  ["gemm", "--a", "a.npy", "--b", "b.npy", "--device", "cpu", "--output", "new.npy"],
-  ["help", "conv"],
-  ["completions", "bash"],
-];
+const GOOD = commandLines(`
+  tensor make new.npy --shape 2,3
+  tensor info x.npy both.npz
+  tensor convert x.npy new.npy --dtype f16
+  tensor diff x.npy dy.npy
+  tensor show x.npy new.png --channel 0
+  transform F(2,3)
+  transform F(4x4,3x3) --format decimals
+  report run.jsonl
+  report run.jsonl --format csv
+  compare run.jsonl other.jsonl
+  history run.jsonl other.jsonl --output new.html
+  plan --problem mb1ic4ih8oc4kh3ph1
+  plan --input x.npy --filter w.npy --padding 1
+  conv --problem mb1ic4ih8oc4kh3ph1 --device cpu
+  conv --input x.npy --filter w.npy --device cpu --output new.npy
+  conv --op bwd-data --grad-output dy.npy --filter w.npy --padding 1 --device cpu
+  gemm --size 8,8,8 --device cpu
+  gemm --a a.npy --b b.npy --device cpu --output new.npy
+  help conv
+  completions bash`);
 
 /** The same on the device. */
-const ON_DEVICE_LINES: readonly (readonly string[])[] = [
-  ["conv", "--problem", "mb1ic4ih8oc4kh3ph1", "--runs", "1"],
-  ["conv", "--input", "x.npy", "--filter", "w.npy", "--runs", "1", "--output", "new.npy"],
-  ["conv", "--input", "blank.npy", "--filter", "sharpen.npy", "--chunk", "1", "--runs", "1"],
-  ["gemm", "--a", "infinite.npy", "--b", "b.npy", "--activation", "tanh", "--runs", "1"],
-  ["gemm", "--size", "8,8,8", "--runs", "1"],
-  [
-    "bench",
-    "mb1ic4ih8oc4kh3ph1",
-    "--algorithm",
-    "direct",
-    "--runs",
-    "1",
-    "--fill-ms",
-    "0",
-    "--jsonl",
-    "new.jsonl",
-  ],
-  [
-    "check",
-    "--suite",
-    "suite.txt",
-    "--algorithm",
-    "direct",
-    "--op",
-    "fwd",
-    "--layout",
-    "nchw",
-    "--baseline",
-    "none",
-  ],
-  [
-    "tune",
-    "mb1ic4ih8oc4kh3ph1",
-    "--algorithm",
-    "direct",
-    "--policy",
-    "tiny",
-    "--runs",
-    "1",
-    "--output",
-    "new.jsonl",
-  ],
-  ["devices"],
-];
+const ON_DEVICE_LINES = commandLines(`
+  conv --problem mb1ic4ih8oc4kh3ph1 --runs 1
+  conv --input x.npy --filter w.npy --runs 1 --output new.npy
+  conv --input blank.npy --filter sharpen.npy --chunk 1 --runs 1
+  gemm --a infinite.npy --b b.npy --activation tanh --runs 1
+  gemm --size 8,8,8 --runs 1
+  bench mb1ic4ih8oc4kh3ph1 --algorithm direct --runs 1 --fill-ms 0 --jsonl new.jsonl
+  check --suite suite.txt --algorithm direct --op fwd --layout nchw --baseline none
+  tune mb1ic4ih8oc4kh3ph1 --algorithm direct --policy tiny --runs 1 --output new.jsonl
+  devices`);
 
 /** Commands that open a device whatever they are given, and stay away from random lines. */
 const DEVICE_COMMANDS = ["conv", "gemm", "bench", "check", "tune", "devices"];
@@ -352,32 +245,20 @@ function lineMaker(root: CommandNode): (draw: Draw) => string[] {
 }
 
 /** Random command lines through `main()`, some as processes. */
-export const COMMAND_LINES: Attack = {
-  kind: "command-lines",
-  limit: 60,
-  weight: 1,
-  async open(seed) {
-    const root = attackFolder();
-    const make = lineMaker(commandTree(await wholeProgram()));
-    const commandOf = (number: number): Command => ({
+export const COMMAND_LINES = commandAttack("command-lines", 60, async (seed) => {
+  const make = lineMaker(commandTree(await wholeProgram()));
+  return {
+    commandOf: (number) => ({
       args: make(new Draw(seed, "command-lines", number)),
       files: SAMPLE_FILES,
-    });
-    return {
-      describe: (number) => describeCommand(commandOf(number)),
-      run: async (number): Promise<Outcome> => {
-        const { args, files } = commandOf(number);
-        const folder = enterFolder(root, { files });
-        const alone = number % PROCESS_EVERY === 0 && !args.some((arg) => arg.includes("\0"));
-        const ended = alone ? await runAsProcess(args) : await runInProcess(args);
-        const outcome = holdEnded(ended, { args });
-        holdNoTemporaries(folder);
-        return alone ? `${outcome} as processes` : outcome;
-      },
-      [Symbol.asyncDispose]: () => Promise.resolve(Deno.chdir(root)),
-    };
-  },
-};
+    }),
+    async run({ args }, number) {
+      const alone = number % PROCESS_EVERY === 0 && !args.some((arg) => arg.includes("\0"));
+      const outcome = holdEnded(await (alone ? runAsProcess : runInProcess)(args), { args });
+      return alone ? `${outcome} as processes` : outcome;
+    },
+  };
+});
 
 /** Runs a command line as users do. */
 async function runAsProcess(args: readonly string[]): Promise<Ended> {

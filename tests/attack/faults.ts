@@ -1,7 +1,7 @@
 import { openNpy } from "../../src/npy/mod.ts";
 import { parseRecords } from "../../src/report/read_records.ts";
 import { type Attack, Finding, messageFault, type Outcome } from "./attack.ts";
-import { attackFolder } from "./folder.ts";
+import { attackedProgram, attackFolder } from "./folder.ts";
 import {
   describeCommand,
   enterFolder,
@@ -99,13 +99,7 @@ async function signalled(root: string, fault: Fault & { kind: "signal" }): Promi
   const { args, signal, ms } = fault;
   const folder = enterFolder(root, { files: { ...SAMPLE_FILES, "new.npy": OLD } });
   const child = new Deno.Command(Deno.execPath(), {
-    args: [
-      ...["run", "--no-check", "--quiet", "--cached-only"],
-      ...["--allow-read", "--allow-env", "--allow-sys", "--allow-run", "--allow-ffi"],
-      `--allow-write=${root}`,
-      new URL("../../main.ts", import.meta.url).href,
-      ...args,
-    ],
+    args: attackedProgram(root, new URL("../../main.ts", import.meta.url), args),
     stdin: "null",
     stdout: "null",
     stderr: "piped",

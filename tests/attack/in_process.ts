@@ -1,6 +1,7 @@
 import process from "node:process";
 import { main } from "../../src/cli/program.ts";
-import { Finding, messageFault, type Outcome, textFault } from "./attack.ts";
+import { type Attack, Finding, messageFault, type Outcome, textFault } from "./attack.ts";
+import { attackFolder } from "./folder.ts";
 
 /** A command line and the files of the folder that it runs in. */
 export interface Command {
@@ -175,4 +176,44 @@ export function holdNoTemporaries(folder: string): void {
   for (const { name } of Deno.readDirSync(folder)) {
     if (/\.tmp-\d+-/.test(name)) throw new Finding(`it left ${name}`);
   }
+}
+
+/** Cases that are command lines. */
+interface CommandCases {
+  readonly commandOf: (number: number) => Command;
+  /** Files that tell a case from others, beside its words. */
+  readonly shown?: (command: Command) => readonly string[];
+  /** Runs a case's command, in the folder of its files. */
+  readonly run: (command: Command, number: number) => Promise<Outcome>;
+}
+
+/** An attack by command lines, of which none leaves temporary files. */
+export function commandAttack(
+  kind: string,
+  limit: number,
+  open: (seed: number) => CommandCases | Promise<CommandCases>,
+): Attack {
+  return {
+    kind,
+    limit,
+    weight: 1,
+    async open(seed) {
+      const root = attackFolder();
+      const { commandOf, shown, run } = await open(seed);
+      return {
+        describe(number) {
+          const command = commandOf(number);
+          return describeCommand(command, shown?.(command));
+        },
+        async run(number) {
+          const command = commandOf(number);
+          const folder = enterFolder(root, command);
+          const outcome = await run(command, number);
+          holdNoTemporaries(folder);
+          return outcome;
+        },
+        [Symbol.asyncDispose]: () => Promise.resolve(Deno.chdir(root)),
+      };
+    },
+  };
 }

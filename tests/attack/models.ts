@@ -2,16 +2,9 @@ import { encodeSafetensors } from "../../src/npy/safetensors.ts";
 import { fillTensor } from "../../src/tensor/fill.ts";
 import { MIOPEN_LOG, ONEDNN_LOG } from "../support/layer_logs.ts";
 import { onnxModel, type TestGraph, type TestNode } from "../support/onnx_model.ts";
-import { type Attack, Finding, type Outcome } from "./attack.ts";
+import { Finding } from "./attack.ts";
 import { Draw } from "./draw.ts";
-import { attackFolder } from "./folder.ts";
-import {
-  type Command,
-  describeCommand,
-  enterFolder,
-  holdEnded,
-  runInProcess,
-} from "./in_process.ts";
+import { commandAttack, holdEnded, runInProcess } from "./in_process.ts";
 import { mutateBytes } from "./mutate.ts";
 
 /** A graph within a node. */
@@ -78,53 +71,37 @@ function safetensors(): Uint8Array {
 const encoder = new TextEncoder();
 
 /** Damaged models, logs and safetensors, read by the commands that take them. */
-export const MODELS: Attack = {
-  kind: "models",
-  limit: 20,
-  weight: 1,
-  open(seed) {
-    // Shapes that damage leaves open would need a package.
-    Deno.env.set("WGCONV_ONNXRUNTIME", "/nonexistent");
-    const root = attackFolder();
-    const bases = [
-      { name: "damaged.onnx", bytes: onnxModel(GRAPH) },
-      { name: "damaged.onnx", bytes: onnxModel({ ...GRAPH, external: true }) },
-      { name: "damaged.log", bytes: encoder.encode(ONEDNN_LOG) },
-      { name: "damaged.log", bytes: encoder.encode(MIOPEN_LOG) },
-      { name: "damaged.safetensors", bytes: safetensors() },
-    ];
-    const commandOf = (number: number): Command => {
+export const MODELS = commandAttack("models", 20, (seed) => {
+  // Shapes that damage leaves open would need a package.
+  Deno.env.set("WGCONV_ONNXRUNTIME", "/nonexistent");
+  const bases = [
+    { name: "damaged.onnx", bytes: onnxModel(GRAPH) },
+    { name: "damaged.onnx", bytes: onnxModel({ ...GRAPH, external: true }) },
+    { name: "damaged.log", bytes: encoder.encode(ONEDNN_LOG) },
+    { name: "damaged.log", bytes: encoder.encode(MIOPEN_LOG) },
+    { name: "damaged.safetensors", bytes: safetensors() },
+  ];
+  const readers = (name: string) =>
+    name.endsWith(".safetensors")
+      ? [["tensor", "info", name], ["tensor", "convert", `${name}:conv1.weight`, "o.npy"]]
+      : [["layers", name], ...(name.endsWith(".onnx") ? [["layers", name, "--training"]] : [])];
+  return {
+    commandOf(number) {
       const draw = new Draw(seed, "models", number);
       const { name, bytes } = draw.pick([bases[0]!, ...bases]);
-      const args = name.endsWith(".safetensors")
-        ? draw.pick([["tensor", "info", name], [
-          "tensor",
-          "convert",
-          `${name}:conv1.weight`,
-          "o.npy",
-        ]])
-        : ["layers", name, ...(name.endsWith(".onnx") && draw.chance(0.3) ? ["--training"] : [])];
+      const args = draw.pick(readers(name));
       return { args, files: { [name]: mutateBytes(draw, bytes, draw.pick(bases).bytes) } };
-    };
-    return Promise.resolve({
-      describe: (number) => {
-        const command = commandOf(number);
-        return describeCommand(command, Object.keys(command.files));
-      },
-      run: async (number): Promise<Outcome> => {
-        const command = commandOf(number);
-        const { args, files } = command;
-        enterFolder(root, command);
-        const [size] = Object.values(files).map(({ length }) => length);
-        const before = Deno.memoryUsage().external;
-        const ended = await runInProcess(args);
-        const took = Deno.memoryUsage().external - before;
-        if (took > (16 << 20) + 3 * size!) {
-          throw new Finding(`reading ${size} bytes took ${took} bytes of memory`);
-        }
-        return holdEnded(ended, { args });
-      },
-      [Symbol.asyncDispose]: () => Promise.resolve(Deno.chdir(root)),
-    });
-  },
-};
+    },
+    shown: ({ files }) => Object.keys(files),
+    async run({ args, files }) {
+      const [size] = Object.values(files).map(({ length }) => length);
+      const before = Deno.memoryUsage().external;
+      const ended = await runInProcess(args);
+      const took = Deno.memoryUsage().external - before;
+      if (took > (16 << 20) + 3 * size!) {
+        throw new Finding(`reading ${size} bytes took ${took} bytes of memory`);
+      }
+      return holdEnded(ended, { args });
+    },
+  };
+});

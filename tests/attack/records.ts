@@ -1,16 +1,8 @@
-import { type Attack, Finding, type Outcome } from "./attack.ts";
+import { Finding } from "./attack.ts";
 import { Draw } from "./draw.ts";
-import { attackFolder } from "./folder.ts";
-import {
-  type Command,
-  describeCommand,
-  enterFolder,
-  holdEnded,
-  holdNoTemporaries,
-  runInProcess,
-} from "./in_process.ts";
+import { type Command, commandAttack, holdEnded, runInProcess } from "./in_process.ts";
 import { mutateBytes } from "./mutate.ts";
-import { BASELINE, recordsText, SAMPLE_FILES, tuningLine } from "./sample_files.ts";
+import { BASELINE, recordsText, SAMPLE_FILES, TUNING } from "./sample_files.ts";
 
 /** Share of cases whose reader opens a device first. */
 const ON_DEVICE = 0.08;
@@ -114,92 +106,57 @@ function spoilText(draw: Draw, text: string, indented: boolean): string {
   return draw.chance(0.1) ? spoilt.replace(/:\d+(\.\d+)?/, ":1e999") : spoilt;
 }
 
-const TUNING = `${tuningLine("test", "direct")}\n${tuningLine("other", "im2win")}\n`;
-const SMALL = ["mb1ic4ih8oc4kh3ph1", "--algorithm", "direct", "--runs", "1", "--fill-ms", "0"];
+const SMALL = "mb1ic4ih8oc4kh3ph1";
+
+/** Commands that read records. */
+const READERS = [
+  ...["table", "csv", "tsv", "markdown"].map((format) => `report damaged --format ${format}`),
+  "report run.jsonl damaged --format html",
+  "compare run.jsonl damaged",
+  "compare damaged run.jsonl --json",
+  "compare damaged run.jsonl --markdown",
+  `plan --problem ${SMALL} --limits damaged`,
+];
+const CHECK = "check --suite suite.txt --match one --op fwd --layout nchw --algorithm direct";
+/** Commands that open a device, and what they read. */
+const DEVICE_READERS: readonly (readonly [line: string, text: string])[] = [
+  [
+    `bench ${SMALL} --algorithm direct --runs 1 --fill-ms 0 --jsonl damaged --resume`,
+    recordsText(1),
+  ],
+  [`${CHECK} --baseline damaged`, BASELINE],
+  [`${CHECK} --baseline damaged --update`, BASELINE],
+  [`conv --problem ${SMALL} --runs 1 --tuning damaged`, TUNING],
+  [`tune ${SMALL} --algorithm direct --policy tiny --runs 1 --output damaged`, TUNING],
+];
 
 /** A damaged file, and a command that reads it. */
 function commandOf(seed: number, number: number): Command {
   const draw = new Draw(seed, "records", number);
-  const file = (text: string) => ({ ...SAMPLE_FILES, "damaged": damage(draw, text) });
-  if (!draw.chance(ON_DEVICE)) {
-    const files = file(recordsText(1));
-    return draw.pick([
-      () => ({
-        args: ["report", "damaged", "--format", draw.pick(["table", "csv", "tsv", "markdown"])],
-        files,
-      }),
-      () => ({ args: ["report", "run.jsonl", "damaged", "--format", "html"], files }),
-      () => ({ args: ["compare", "run.jsonl", "damaged"], files }),
-      () => ({
-        args: ["compare", "damaged", "run.jsonl", draw.pick(["--json", "--markdown"])],
-        files,
-      }),
-      () => ({ args: ["plan", "--problem", SMALL[0]!, "--limits", "damaged"], files }),
-    ])();
+  const command = (line: string, text: string) => ({
+    args: line.split(" "),
+    files: { ...SAMPLE_FILES, damaged: damage(draw, text) },
+  });
+  if (!draw.chance(ON_DEVICE)) return command(draw.pick(READERS), recordsText(1));
+  if (!draw.chance(0.2)) {
+    const [line, text] = draw.pick(DEVICE_READERS);
+    return command(line, text);
   }
-  return draw.pick<() => Command>([
-    () => ({
-      args: ["bench", ...SMALL, "--jsonl", "damaged", "--resume"],
-      files: file(recordsText(1)),
-    }),
-    () => ({
-      args: [
-        ...["check", "--suite", "suite.txt", "--match", "one", "--op", "fwd", "--layout", "nchw"],
-        ...["--algorithm", "direct", "--baseline", "damaged"],
-        ...(draw.chance(0.3) ? ["--update"] : []),
-      ],
-      files: file(BASELINE),
-    }),
-    () => ({
-      args: ["conv", "--problem", SMALL[0]!, "--runs", "1"],
-      files: SAMPLE_FILES,
-      cache: damage(draw, TUNING),
-    }),
-    () => ({
-      args: ["conv", "--problem", SMALL[0]!, "--runs", "1", "--tuning", "damaged"],
-      files: file(TUNING),
-    }),
-    () => ({
-      args: [
-        "tune",
-        SMALL[0]!,
-        "--algorithm",
-        "direct",
-        "--policy",
-        "tiny",
-        "--runs",
-        "1",
-        "--output",
-        "damaged",
-      ],
-      files: file(TUNING),
-    }),
-  ])();
+  const args = ["conv", "--problem", SMALL, "--runs", "1"];
+  return { args, files: SAMPLE_FILES, cache: damage(draw, TUNING) };
 }
 
 /** Damaged records, tuning files and baselines, read by the commands that take them. */
-export const RECORDS: Attack = {
-  kind: "records",
-  limit: 60,
-  weight: 1,
-  open(seed) {
-    const root = attackFolder();
-    return Promise.resolve({
-      describe: (number) => describeCommand(commandOf(seed, number), ["damaged"]),
-      run: async (number): Promise<Outcome> => {
-        const command = commandOf(seed, number);
-        const { args, cache } = command;
-        const folder = enterFolder(root, command);
-        const ended = await runInProcess(args);
-        const outcome = holdEnded(ended, { args });
-        holdNoTemporaries(folder);
-        // What is only remembered must stop nothing.
-        if (cache !== undefined && ended.code !== 0) {
-          throw new Finding(`a damaged cache ends it with ${ended.code}: ${ended.stderr.trim()}`);
-        }
-        return outcome;
-      },
-      [Symbol.asyncDispose]: () => Promise.resolve(Deno.chdir(root)),
-    });
+export const RECORDS = commandAttack("records", 60, (seed) => ({
+  commandOf: (number) => commandOf(seed, number),
+  shown: () => ["damaged"],
+  async run({ args, cache }) {
+    const ended = await runInProcess(args);
+    const outcome = holdEnded(ended, { args });
+    // What is only remembered must stop nothing.
+    if (cache !== undefined && ended.code !== 0) {
+      throw new Finding(`a damaged cache ends it with ${ended.code}: ${ended.stderr.trim()}`);
+    }
+    return outcome;
   },
-};
+}));

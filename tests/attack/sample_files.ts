@@ -3,27 +3,13 @@ import { fillTensor } from "../../src/tensor/fill.ts";
 import type { DType } from "../../src/tensor/dtype.ts";
 import { tensor } from "../../src/tensor/tensor.ts";
 import { zipSync } from "../../src/deps/fflate.ts";
+import { ACCURACY, stream, timeOf } from "../support/test_records.ts";
 
 function npy(dtype: DType, shape: readonly number[], seed: number): Uint8Array<ArrayBuffer> {
   const real = dtype === "bf16" || dtype.startsWith("f");
   const pieces = [...npyBytes(fillTensor(dtype, shape, real ? "uniform11" : "integer", seed))];
   return new Uint8Array(pieces.flatMap((piece) => [...piece]));
 }
-
-const ENVIRONMENT = {
-  schema: 1,
-  kind: "environment",
-  version: "0.1.0",
-  deno: "2.9.6",
-  os: "linux",
-  arch: "x86_64",
-  backend: "wgpu",
-  adapter: "test",
-  driver: "",
-  limits: {},
-  seed: 1,
-  date: "2026-11-21T00:00:00.000Z",
-};
 
 /** f32 of values that are given in turn. */
 function given(shape: readonly number[], values: readonly number[]): Uint8Array<ArrayBuffer> {
@@ -32,115 +18,47 @@ function given(shape: readonly number[], values: readonly number[]): Uint8Array<
   return new Uint8Array([...npyBytes(tensor("f32", shape, data))].flatMap((piece) => [...piece]));
 }
 
-/** A case as `bench` writes it. */
-export function caseLine(problem: string, op: string, layout: string, scale: number): string {
-  const samples = [1, 1.01, 0.99, 1.02, 1, 1.01].map((sample) => sample * scale);
-  return JSON.stringify({
-    schema: 1,
-    kind: "case",
-    provider: "wgconv",
-    problem,
-    op,
-    algorithm: "direct",
-    requested: "auto",
-    kernel: "direct_fwd_f32_2d_nchw_kcrs",
-    device: "test",
-    dtype: "f32",
-    layout,
-    filter_layout: "kcrs",
-    cache: "hot",
-    time_ms: {
-      median: scale,
-      min: 0.99 * scale,
-      mad: 0.01,
-      samples,
-      repeats: 5,
-      clock: "timestamp",
-    },
-    gflops: 1.5,
-    flops: 1000,
-    multiplications: 500,
-    workspace_bytes: 0,
-    memory_bytes: 4096,
-    accuracy: {
-      mare: 1e-7,
-      median_rel: 1e-7,
-      p99_rel: 1e-6,
-      max_rel: 1e-5,
-      max_ulp: 2,
-      rel_l2: 1e-7,
-      max_bound_ratio: 2,
-      mean_signed: 0,
-      condition: 1,
-      nan: 0,
-      inf: 0,
-      mismatched: 0,
-      zero_ref: 0,
-      checked: 100,
-      total: 100,
-      worst: [{ index: [0, 1, 2, 3], got: 1, ref: 1.0000001 }],
-    },
-    verdict: "pass",
-    fill: "uniform01",
-    seed: 1,
-  });
-}
-
-/** Lines of a tuning file. */
-export function tuningLine(device: string, algorithm: string): string {
-  return JSON.stringify({
-    schema: 1,
-    kind: "tuning",
-    version: "0.1.0",
-    backend: "wgpu",
-    device,
-    driver: "",
-    problem: "mb1ic4ih8oc4oh8kh3ph1",
-    op: "fwd",
-    dtype: "f32",
-    layout: "nchw",
-    filter_layout: "kcrs",
-    algorithm,
-    kernels: ["direct_fwd_f32_2d_nchw_kcrs"],
-    winner: true,
-    verdict: "pass",
-    time_ms: { median: 1, min: 1, mad: 0, samples: [1], repeats: 1, clock: "timestamp" },
-  });
-}
+const PLACES = [{ index: [0, 1, 2, 3], got: 1, ref: 1.0000001 }];
+const PROBLEM = "mb1ic4ih8oc4oh8kh3ph1";
 
 /** A run's records. */
 export function recordsText(scale: number): string {
-  return [
-    JSON.stringify(ENVIRONMENT),
-    caseLine("mb1ic4ih8oc4oh8kh3ph1", "fwd", "nchw", scale),
-    caseLine('mb2ic4ih8oc4oh8kh3ph1n"twice*3"', "bwd-data", "nhwc", 2 * scale),
-    caseLine("mb1ic4ih9oc4oh9kh3ph1", "bwd-filter", "chwn", 1),
-    "",
-  ].join("\n");
+  const accuracy = { ...ACCURACY, nan: 0, inf: 0, zero_ref: 0, worst: PLACES };
+  const one = (changes: Readonly<Record<string, unknown>>, ms: number) => ({
+    ...{ requested: "auto", device: "test", cache: "hot", flops: 1000, memory_bytes: 4096 },
+    ...{ accuracy, time_ms: timeOf(ms), ...changes },
+  });
+  return stream(
+    one({ problem: PROBLEM }, scale),
+    one({ problem: 'mb2ic4ih8oc4oh8kh3ph1n"twice*3"', op: "bwd-data", layout: "nhwc" }, 2 * scale),
+    one({ problem: "mb1ic4ih9oc4oh9kh3ph1", op: "bwd-filter", layout: "chwn" }, 1),
+  );
 }
+
+/** A line of a tuning file. */
+function tuningLine(device: string, algorithm: string): string {
+  return `${
+    JSON.stringify({
+      ...{ schema: 1, kind: "tuning", version: "0.1.0", backend: "wgpu", device, driver: "" },
+      ...{ problem: PROBLEM, op: "fwd", dtype: "f32", layout: "nchw", filter_layout: "kcrs" },
+      ...{ algorithm, kernels: ["direct_fwd_f32_2d_nchw_kcrs"], time_ms: timeOf(1) },
+      ...{ winner: true, verdict: "pass" },
+    })
+  }\n`;
+}
+
+export const TUNING = tuningLine("test", "direct") + tuningLine("other", "im2win");
+
+const FIGURES = { max_bound_ratio: 2, rel_l2: 1e-7, mare: 1e-7, checked: 256 };
 
 /** A baseline of `wgconv check`. */
 export const BASELINE = JSON.stringify(
   {
-    schema: 1,
-    kind: "baseline",
-    version: "0.1.0",
-    adapter: "test",
-    fill: "uniform01",
-    seed: 1,
+    ...{ schema: 1, kind: "baseline", version: "0.1.0", adapter: "test" },
+    ...{ fill: "uniform01", seed: 1 },
     cases: {
-      "fwd nchw f32 direct mb1ic4ih8oc4oh8kh3ph1": {
-        max_bound_ratio: 2,
-        rel_l2: 1e-7,
-        mare: 1e-7,
-        checked: 256,
-      },
-      "fwd nhwc f32 direct mb1ic4ih8oc4oh8kh3ph1": {
-        max_bound_ratio: 2,
-        rel_l2: 1e-7,
-        mare: null,
-        checked: 256,
-      },
+      [`fwd nchw f32 direct ${PROBLEM}`]: FIGURES,
+      [`fwd nhwc f32 direct ${PROBLEM}`]: { ...FIGURES, mare: null },
     },
   },
   null,
@@ -171,7 +89,7 @@ export const SAMPLE_FILES: Readonly<Record<string, string | Uint8Array>> = {
   "loop.txt": "--batch=loop.txt\n",
   "run.jsonl": recordsText(1),
   "other.jsonl": recordsText(1.5),
-  "tuning.jsonl": `${tuningLine("test", "direct")}\n${tuningLine("other", "im2win")}\n`,
+  "tuning.jsonl": TUNING,
   "baseline.json": BASELINE,
   "nothing": "",
   "text": "no tensor at all\n",
