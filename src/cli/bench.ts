@@ -1,101 +1,60 @@
 import { Command } from "#cli-types";
-import { MATHS } from "../algorithms/request.ts";
 import { benchGroups, type BenchPlan, productGroups } from "../bench/bench_plan.ts";
 import type { SuiteProblem } from "../bench/suite.ts";
 import { defined } from "../defined.ts";
 import { InputTypeError } from "../errors.ts";
-import { BACKENDS } from "../gpu/provider.ts";
 import { askedVariant, variesLoop } from "../algorithms/choices.ts";
-import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
 import type { CaseTableOptions } from "../report/case_table.ts";
-import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import type { Executor } from "../run/executor.ts";
 import { defaultFill } from "../run/operands.ts";
 import type { RunHooks, RunOptions } from "../bench/run_group.ts";
-import { FILL_KINDS } from "../tensor/fill.ts";
-import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { BUDGET_HELP, learnTuning } from "./learn.ts";
 import { KERNEL_HELP, useOwnKernels } from "./own_kernel.ts";
 import { reporter } from "./output.ts";
-import { FORCE_HELP } from "./outputs.ts";
 import {
   algorithmChoices,
-  BOUND_HELP,
-  DEVICE_MODEL_HELP,
-  EXACT_HELP,
-  FILL_HELP,
-  FLUSH_HELP,
-  LOSS_SCALE_HELP,
-  MATH_HELP,
   modelTrait,
-  OUT_DTYPE_HELP,
-  parseDeviceModel,
-  parseRaster,
   planningOf,
-  RASTER_HELP,
+  PROBLEM,
   refuseLossScale,
-  SEED_HELP,
-  VARIANT_HELP,
   variantOption,
 } from "./problem_options.ts";
-import { ADAPTER_HELP, BACKEND_HELP, DEVICE_HELP, GROUPS } from "./shared_options.ts";
+import { GROUPS, OPTION } from "./shared_options.ts";
 import {
-  BATCH_HELP,
   ignoredClause,
-  INPUT_SHAPE_HELP,
-  MODEL_HELP,
   noteIgnored,
   printSuites,
   type ReadSuites,
   readSuites,
   refuseFiles,
-  SUITE_HELP,
-  TRAINING_HELP,
+  SUITE,
 } from "./suite_option.ts";
 import { reportSuite } from "./records.ts";
-import {
-  COLUMNS_HELP,
-  JSONL_HELP,
-  parseColumns,
-  parseSort,
-  RESUME_HELP,
-  SHARD_HELP,
-  SORT_HELP,
-  WIDE_HELP,
-} from "./table_options.ts";
 import {
   isOutdated,
   noteOutdated,
   readTuning,
   refuseTuning,
   type Tuning,
-  TUNING_HELP,
+  TUNING_OPTION,
   type TuningChoice,
   tuningFile,
   tuningOf,
 } from "./tuning_options.ts";
 import {
-  commaList,
   gather,
   leastNumber,
-  oneOf,
-  parsePattern,
-  parsePolicies,
-  parseShard,
   parseShare,
   parseTags,
-  parseWorkspace,
-  pathOr,
   positiveNumber,
   someOf,
-  splitTiles,
   wholeNumber,
-  WORKSPACE_HELP,
 } from "./values.ts";
 import { refuseOnCpu } from "./refuse.ts";
 import { CACHES } from "../run/runner.ts";
+import { TABLE } from "./table_options.ts";
 
 const EXAMPLES = `
 Lists are separated by commas; all stands for every choice. The cases are all combinations of the lists;
@@ -125,36 +84,34 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     )
     .optionsGroup(GROUPS.common)
     .argument("[descriptor...]", "problems, such as mb8ic64ih56oc64kh3ph1")
-    .option("--suite <file|name>", SUITE_HELP, gather)
-    .option("--model <source>", MODEL_HELP, gather)
+    .option(...SUITE.suite)
+    .option(...SUITE.model)
     .option("--problem <descriptor>", "a problem; repeatable", gather)
     .option("--list-suites", "list the built-in suites")
-    .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), ["fwd" as const])
-    .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
-      "nchw" as const,
-    ])
-    .option("--dtype <list>", CONV_DTYPES.join(", "), someOf(CONV_DTYPES), ["f32" as const])
+    .option(...PROBLEM.ops)
+    .option(...PROBLEM.layouts)
+    .option(...PROBLEM.dtypes)
     .option("--algorithm <list>", algorithmChoices().join(", "), someOf(algorithmChoices()), [
       "auto" as const,
     ])
-    .option("--match <regex>", "only problems whose descriptor or name matches", parsePattern)
-    .option("--jsonl <file>", JSONL_HELP)
-    .option("--json", "same as --jsonl -")
+    .option(...SUITE.match)
+    .option(...TABLE.jsonl)
+    .option(...TABLE.json)
     .optionsGroup(GROUPS.table)
-    .option("--resume", RESUME_HELP)
-    .option("--shard <i/n>", SHARD_HELP, parseShard)
+    .option(...TABLE.resume)
+    .option(...TABLE.shard)
     .option("--provider <tag>", "name of this run in records and reports", "wgconv")
     .option("--tag <name=value>", "what history calls this run: commit=1a2b3c4; repeatable", gather)
-    .option("--columns <list>", COLUMNS_HELP, parseColumns)
-    .option("--sort <column>", SORT_HELP, parseSort)
-    .option("--wide", WIDE_HELP)
-    .option("--force", FORCE_HELP)
+    .option(...TABLE.columns)
+    .option(...TABLE.sort)
+    .option(...TABLE.wide)
+    .option(...OPTION.force)
     .optionsGroup(GROUPS.model)
-    .option("--batch <n>", BATCH_HELP, wholeNumber(1))
-    .option("--input-shape <name=sizes>", INPUT_SHAPE_HELP, gather)
-    .option("--training", TRAINING_HELP)
+    .option(...SUITE.batch)
+    .option(...SUITE.inputShape)
+    .option(...SUITE.training)
     .optionsGroup(GROUPS.measure)
-    .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
+    .option(...PROBLEM.check)
     .option("--runs <n>", "most timed samples per case", wholeNumber(1), 30)
     .option(
       "--spread <share>",
@@ -170,37 +127,31 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       ["hot" as const],
     )
     .optionsGroup(GROUPS.data)
-    .option(
-      "--fill <kind>",
-      FILL_HELP,
-      oneOf(FILL_KINDS),
-    )
-    .option("--seed <n>", SEED_HELP, wholeNumber(0), 1)
+    .option(...PROBLEM.fill)
+    .option(...OPTION.seed)
     .optionsGroup(GROUPS.types)
-    .option("--out-dtype <name>", OUT_DTYPE_HELP, oneOf(CONV_OUT_DTYPES))
+    .option(...PROBLEM.outDtype)
     .option("--scale <x>", "factor of sums before they become i8 or u8", positiveNumber)
-    .option("--loss-scale <x>", LOSS_SCALE_HELP, positiveNumber)
+    .option(...PROBLEM.lossScale)
     .optionsGroup(GROUPS.device)
-    .option("--device <name>", DEVICE_HELP, oneOf(["gpu", "cpu"] as const), "gpu" as const)
-    .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
-    .option("--adapter <index|name>", ADAPTER_HELP)
+    .option(...OPTION.device)
+    .option(...OPTION.backend)
+    .option(...OPTION.adapter)
     .optionsGroup(GROUPS.kernel)
-    .option("--exact", EXACT_HELP)
-    .option("--max-workspace <bytes>", WORKSPACE_HELP, parseWorkspace)
-    .option("--max-bound-ratio <x>", BOUND_HELP, positiveNumber)
-    .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
+    .option(...PROBLEM.exact)
+    .option(...PROBLEM.maxWorkspace)
+    .option(...PROBLEM.maxBoundRatio)
+    .option(...PROBLEM.math)
     .option("--kernel <file>", `${KERNEL_HELP}, beside --algorithm; repeatable`, gather)
-    .option("--tuning <file>", TUNING_HELP, pathOr("none"))
+    .option(...TUNING_OPTION)
     .option("--tune-budget <seconds>", `${BUDGET_HELP}; default 0`, leastNumber(0))
-    .option("--device-model <name|file>", DEVICE_MODEL_HELP, parseDeviceModel)
-    .option("--policy <list>", "tile policies; auto lets the planner choose", parsePolicies, [
-      "auto",
-    ])
-    .option("--tile <list>", "Winograd tiles; auto lets the planner choose", splitTiles, ["auto"])
-    .option("--flush <products>", FLUSH_HELP, wholeNumber(0))
-    .option("--raster <order>", RASTER_HELP, parseRaster)
-    .option("--without <list>", `turn optimisations off: ${VARIANT_HELP.without}`, commaList)
-    .option("--with <list>", `turn optimisations on: ${VARIANT_HELP.with}`, commaList)
+    .option(...PROBLEM.deviceModel)
+    .option(...PROBLEM.policies)
+    .option(...PROBLEM.tiles)
+    .option(...PROBLEM.flush)
+    .option(...PROBLEM.raster)
+    .option(...PROBLEM.without)
+    .option(...PROBLEM.with)
     .addHelpText("after", EXAMPLES)
     .action(async (descriptors, given, command) => {
       using own = useOwnKernels(given.kernel ?? []);

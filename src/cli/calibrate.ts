@@ -4,7 +4,6 @@ import type { DeviceModel } from "../algorithms/device/model.ts";
 import { calibrate, type Calibrated } from "../bench/calibrate/calibrate.ts";
 import { type CalibratedDevice, printCalibration } from "../bench/calibrate/model_file.ts";
 import { InputTypeError } from "../errors.ts";
-import { BACKENDS } from "../gpu/provider.ts";
 import { writeOutput } from "../npy/mod.ts";
 import { formatDuration } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
@@ -13,11 +12,10 @@ import { timePlans } from "../run/time_plans.ts";
 import { calibrationPath } from "./calibration.ts";
 import { commandWrites, oneSentence } from "./failure.ts";
 import { mergeFile } from "./kept_files.ts";
-import { ADAPTER_HELP, BACKEND_HELP } from "./shared_options.ts";
 import { openGpu } from "./open_gpu.ts";
 import { printer, progress, reporter } from "./output.ts";
-import { FORCE_HELP, proveOutputs } from "./outputs.ts";
-import { oneOf } from "./values.ts";
+import { proveOutputs } from "./outputs.ts";
+import { OPTION } from "./shared_options.ts";
 
 const EXAMPLES = `
 auto predicts the time of each kernel from a model of the device. Without a calibration the model of an H100 or
@@ -47,11 +45,11 @@ const MOST_NOTES = 5;
 export function calibrateCommand() {
   return new Command("calibrate")
     .description("Measure this GPU, so that auto predicts its times.")
-    .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
-    .option("--adapter <index|name>", ADAPTER_HELP)
+    .option(...OPTION.backend)
+    .option(...OPTION.adapter)
     .option("--output <file>", "write the model to this file too, for --device-model")
-    .option("--force", FORCE_HELP)
-    .option("--json", "print JSON")
+    .option(...OPTION.force)
+    .option(...OPTION.json)
     .addHelpText("after", EXAMPLES)
     .action(async (options) => {
       const start = performance.now();

@@ -1,6 +1,6 @@
 import assert from "#assert";
 import { CaseSchema, type ReadCase, readRecord } from "../report/record_schema.ts";
-import { caseRows, parseColumns, parseSort, timingNotes } from "./table_options.ts";
+import { caseRows, TABLE, timingNotes } from "./table_options.ts";
 import { timeLeft } from "./output.ts";
 
 function record(oc: number, median: number, more: Partial<ReadCase> = {}): ReadCase {
@@ -34,8 +34,8 @@ function table(
   const rows = caseRows(
     cases,
     {
-      columns: columns === undefined ? undefined : parseColumns(columns),
-      sort: sort === undefined ? undefined : parseSort(sort),
+      columns: columns === undefined ? undefined : TABLE.columns[2](columns),
+      sort: sort === undefined ? undefined : TABLE.sort[2](sort),
       wide: how.wide,
     },
     { ...out, painted: (text) => void out.painted(text) },
@@ -140,7 +140,7 @@ Deno.test("--columns and --sort choose what is shown in what order", () => {
   const order = (sort: string) => shown(sort).slice(1).map((line) => /oc(\d+)/.exec(line)![1]);
   assert.deepEqual(order("time"), ["8", "4", "12"]);
   assert.deepEqual(order("-time"), ["4", "8", "12"]);
-  assert.throws(() => parseSort("tim"), /did you mean "time"/);
+  assert.throws(() => TABLE.sort[2]("tim"), /did you mean "time"/);
 });
 
 Deno.test("timingNotes() counts what did not settle and names what slowed down", () => {

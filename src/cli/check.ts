@@ -1,14 +1,4 @@
-import {
-  gather,
-  oneOf,
-  parsePattern,
-  parsePolicies,
-  parseShard,
-  pathOr,
-  someOf,
-  splitTiles,
-  wholeNumber,
-} from "./values.ts";
+import { oneOf, pathOr, someOf } from "./values.ts";
 import { refuseOptions, refuseTogether } from "./refuse.ts";
 import { algorithmNames } from "../algorithms/registry.ts";
 import { Command } from "#cli-types";
@@ -23,13 +13,11 @@ import {
 import type { RunHooks } from "../bench/run_group.ts";
 import { parseSuite } from "../bench/suite.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
-import { BACKENDS } from "../gpu/provider.ts";
 import { writeOutput } from "../npy/mod.ts";
-import { CONV_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
+import { OPERATIONS } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import type { CaseColumnName } from "../report/case_columns.ts";
 import { junitXml } from "../report/junit.ts";
-import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import checkText from "../../fixtures/check.txt" with { type: "text" };
 import {
@@ -51,30 +39,15 @@ import {
   terminalColumns,
   verdictPainter,
 } from "./output.ts";
-import {
-  caseRows,
-  COLUMNS_HELP,
-  JSONL_HELP,
-  parseColumns,
-  parseSort,
-  SHARD_HELP,
-  shardOf,
-  SORT_HELP,
-} from "./table_options.ts";
-import { FORCE_HELP, proveOutputs } from "./outputs.ts";
+import { caseRows, shardOf, TABLE } from "./table_options.ts";
+import { proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
 import { printable } from "../printable.ts";
 import { comingCases, openExecutor } from "./records.ts";
-import {
-  ignoredClause,
-  noteIgnored,
-  type ReadSuites,
-  readSuites,
-  SUITE_HELP,
-} from "./suite_option.ts";
-import { FILL_HELP, SEED_HELP } from "./problem_options.ts";
-import { ADAPTER_HELP, BACKEND_HELP, GROUPS } from "./shared_options.ts";
+import { ignoredClause, noteIgnored, type ReadSuites, readSuites, SUITE } from "./suite_option.ts";
+import { GROUPS, OPTION } from "./shared_options.ts";
 import { environmentRecord } from "../report/environment.ts";
+import { PROBLEM } from "./problem_options.ts";
 
 const EXAMPLES = `
 A case passes if it passes the accuracy gate and is about as exact as the baseline. Drivers differ, so a
@@ -108,7 +81,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .description("Check the accuracy of many problems against the gate and a baseline, in CI.")
     .optionsGroup(GROUPS.common)
     .option("--quick", "only five problems of the built-in suite, which use every algorithm")
-    .option("--suite <file|name>", SUITE_HELP, gather)
+    .option(...SUITE.suite)
     .option(
       "--baseline <file>",
       "file of the errors to compare with; none for the gate alone; default the built-in one",
@@ -122,29 +95,22 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       "nchw" as const,
       "nhwc" as const,
     ])
-    .option("--dtype <list>", CONV_DTYPES.join(", "), someOf(CONV_DTYPES), ["f32" as const])
+    .option(...PROBLEM.dtypes)
     .option("--algorithm <list>", algorithmNames().join(", "), someOf(algorithmNames()), [
       ...algorithmNames(),
     ])
-    .option("--match <regex>", "only problems whose descriptor or name matches", parsePattern)
+    .option(...SUITE.match)
     .optionsGroup(GROUPS.data)
-    .option(
-      "--fill <kind>",
-      FILL_HELP,
-      oneOf(FILL_KINDS),
-    )
-    .option("--seed <n>", SEED_HELP, wholeNumber(0), 1)
+    .option(...PROBLEM.fill)
+    .option(...OPTION.seed)
     .optionsGroup(GROUPS.table)
-    .option(
-      "--jsonl <file>",
-      JSONL_HELP,
-    )
-    .option("--json", "same as --jsonl -")
-    .option("--shard <i/n>", SHARD_HELP, parseShard)
-    .option("--columns <list>", COLUMNS_HELP, parseColumns)
-    .option("--sort <column>", SORT_HELP, parseSort)
+    .option(...TABLE.jsonl)
+    .option(...TABLE.json)
+    .option(...TABLE.shard)
+    .option(...TABLE.columns)
+    .option(...TABLE.sort)
     .option("--verbose", "say which algorithms do not support which problems")
-    .option("--force", `${FORCE_HELP}; replace a baseline of other data`)
+    .option("--force", `${OPTION.force[1]}; replace a baseline of other data`)
     .optionsGroup(GROUPS.device)
     .option(
       "--device <name>",
@@ -152,13 +118,11 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       oneOf(["gpu", "cpu"] as const),
       "gpu" as const,
     )
-    .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
-    .option("--adapter <index|name>", ADAPTER_HELP)
+    .option(...OPTION.backend)
+    .option(...OPTION.adapter)
     .optionsGroup(GROUPS.kernel)
-    .option("--policy <list>", "tile policies; auto lets the planner choose", parsePolicies, [
-      "auto",
-    ])
-    .option("--tile <list>", "Winograd tiles; auto lets the planner choose", splitTiles, ["auto"])
+    .option(...PROBLEM.policies)
+    .option(...PROBLEM.tiles)
     .addHelpText("after", EXAMPLES)
     .action(async (options, command) => {
       const suites = await readSuites({ suite: options.suite }, command);

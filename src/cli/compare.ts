@@ -10,6 +10,7 @@ import { printer, reporter, terminalColumns, verdictPainter } from "./output.ts"
 import { readRecordFiles } from "../report/read_records.ts";
 import { fraction, oneOf } from "./values.ts";
 import { refuseTogether } from "./refuse.ts";
+import { OPTION } from "./shared_options.ts";
 
 const EXAMPLES = `
 A folder stands for the .jsonl files in it. If a case has several records, the last one counts.
@@ -57,7 +58,7 @@ export function compareCommand() {
     )
     .option("--provider <list>", "provider of the base and of the new run, or one for both")
     .option("--weighted", "also the speed-up of the total time, layers counted by their names (*N)")
-    .option("--json", "print JSON")
+    .option(...OPTION.json)
     .option("--markdown", "print Markdown")
     .addHelpText("after", EXAMPLES)
     .action(async (basePath, newPath, options) => {

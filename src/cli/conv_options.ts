@@ -1,16 +1,11 @@
-import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
-import { BACKEND_CHOICES } from "../gpu/provider.ts";
 import { RUNS_HELP } from "./compute.ts";
 import { KERNEL_HELP } from "./own_kernel.ts";
-import { FORCE_HELP } from "./outputs.ts";
-import { LOSS_SCALE_HELP, problemCommand } from "./problem_options.ts";
-import { TIMINGS_HELP } from "./print_case.ts";
+import { PROBLEM, problemCommand } from "./problem_options.ts";
 import { BUDGET_HELP, CONV_BUDGET_HELP } from "./learn.ts";
-import { ADAPTER_HELP, ANY_BACKEND_HELP, DEVICE_HELP, GROUPS } from "./shared_options.ts";
-import { TUNING_HELP } from "./tuning_options.ts";
-import { leastNumber, oneOf, pathOr, positiveNumber, wholeNumber } from "./values.ts";
-
-const DEVICES = ["gpu", "cpu"] as const;
+import { GROUPS, OPTION } from "./shared_options.ts";
+import { leastNumber, wholeNumber } from "./values.ts";
+import { TUNING_OPTION } from "./tuning_options.ts";
+import { TIMINGS_OPTION } from "./print_case.ts";
 
 const CHUNK_HELP = "images per chunk; default all, fewer where files exceed 1 GiB";
 
@@ -42,23 +37,23 @@ export function convOptions() {
     .optionsGroup(GROUPS.common)
     .option("--output <file>", "where the result goes, in --layout; - is stdout")
     .optionsGroup(GROUPS.types)
-    .option("--loss-scale <x>", LOSS_SCALE_HELP, positiveNumber)
+    .option(...PROBLEM.lossScale)
     .optionsGroup(GROUPS.measure)
-    .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
+    .option(...PROBLEM.check)
     .option("--runs <n>", `timed runs; ${RUNS_HELP}`, wholeNumber(1))
-    .option("--timings", TIMINGS_HELP)
+    .option(...TIMINGS_OPTION)
     .optionsGroup(GROUPS.files)
-    .option("--force", FORCE_HELP)
+    .option(...OPTION.force)
     .option("--manifest <file>", "compute every layer that wgconv layers --dump wrote")
     .option("--chunk <images>", CHUNK_HELP, wholeNumber(1))
     .option("--resume", "with a pattern of many files: skip those that have a result")
     .optionsGroup(GROUPS.device)
-    .option("--device <name>", DEVICE_HELP, oneOf(DEVICES), "gpu" as const)
-    .option("--backend <name>", ANY_BACKEND_HELP, oneOf(BACKEND_CHOICES), "wgpu" as const)
-    .option("--adapter <index|name>", ADAPTER_HELP)
+    .option(...OPTION.device)
+    .option(...OPTION.anyBackend)
+    .option(...OPTION.adapter)
     .optionsGroup(GROUPS.kernel)
     .option("--kernel <file>", KERNEL_HELP)
-    .option("--tuning <file>", TUNING_HELP, pathOr("none"))
+    .option(...TUNING_OPTION)
     .option("--tune-budget <seconds>", `${BUDGET_HELP}; ${CONV_BUDGET_HELP}`, leastNumber(0))
     .addHelpText("after", EXAMPLES);
 }

@@ -1,10 +1,8 @@
 import { Command, type CommandUnknownOpts } from "#cli-types";
 import { UnsupportedError } from "../errors.ts";
-import { BACKENDS } from "../gpu/provider.ts";
 import { calibrationPath, keptCalibration } from "./calibration.ts";
-import { ADAPTER_HELP, BACKEND_HELP } from "./shared_options.ts";
 import { printer } from "./output.ts";
-import { oneOf } from "./values.ts";
+import { OPTION } from "./shared_options.ts";
 
 /** Types only: the GPU's modules are loaded when the command runs. */
 type Description = import("../gpu/list_adapters.ts").AdapterDescription;
@@ -30,9 +28,9 @@ Without a GPU, install a driver for the CPU: apt-get install mesa-vulkan-drivers
 export function devicesCommand(): CommandUnknownOpts {
   return new Command("devices")
     .description("List GPUs, their features, limits, drivers and calibrations.")
-    .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
-    .option("--adapter <index|name>", ADAPTER_HELP)
-    .option("--json", "print JSON")
+    .option(...OPTION.backend)
+    .option(...OPTION.adapter)
+    .option(...OPTION.json)
     .addHelpText("after", EXAMPLES)
     .action(async ({ backend, adapter, json }) => {
       const { describeAdapters } = await import("../gpu/list_adapters.ts");

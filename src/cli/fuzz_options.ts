@@ -2,7 +2,7 @@ import type { CommandUnknownOpts } from "#cli-types";
 import { existsSync } from "node:fs";
 import { readGemmSuite } from "../bench/suite_files.ts";
 import { InputTypeError } from "../errors.ts";
-import { type Backend, BACKENDS } from "../gpu/provider.ts";
+import type { Backend } from "../gpu/provider.ts";
 import { type Operation, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import type { Activation } from "../problem/activations.ts";
@@ -27,12 +27,12 @@ import {
 } from "../verify/problems.ts";
 import { withOptions } from "./gemm_files.ts";
 import type { MatrixOptions } from "./gemm_options.ts";
-import { ADAPTER_HELP, BACKEND_HELP, GROUPS } from "./shared_options.ts";
+import { GROUPS, OPTION } from "./shared_options.ts";
 import { KERNEL_HELP, ownWords } from "./own_kernel.ts";
-import { readSuites, SUITE_HELP } from "./suite_option.ts";
-import { SHARD_HELP } from "./table_options.ts";
-import { gather, oneOf, parseShard, positiveNumber, someOf, wholeNumber } from "./values.ts";
+import { readSuites, SUITE } from "./suite_option.ts";
+import { positiveNumber, someOf, wholeNumber } from "./values.ts";
 import { givenOptions, refuseOptions } from "./refuse.ts";
+import { TABLE } from "./table_options.ts";
 
 const RANDOM = 100;
 
@@ -179,15 +179,15 @@ export function addFuzzOptions(command: CommandUnknownOpts): void {
     .option("--run <cmd>", "check the results of this command, which is run for each problem")
     .option("--worker <cmd>", "check those of a program that stays and reads problems from stdin")
     .option("--kernel <file>", `check ${KERNEL_HELP}`)
-    .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
-    .option("--adapter <name|index>", ADAPTER_HELP)
+    .option(...OPTION.backend)
+    .option(...OPTION.adapter)
     .option("--shell", "a shell runs the command")
     .option("--random <n>", "number of random problems; default 100", wholeNumber(1))
     .option(
       "--ranges <words|file>",
       "what random problems are drawn from, such as channels=1:64 filter=1,3,5 axes=2 bias=0:1",
     )
-    .option("--suite <file|name>", SUITE_HELP, gather)
+    .option(...SUITE.suite)
     .option("--dtype <list>", `types of operands: ${FUZZ_DTYPES.join(", ")}`, someOf(FUZZ_DTYPES), [
       "f32" as const,
     ])
@@ -202,7 +202,7 @@ export function addFuzzOptions(command: CommandUnknownOpts): void {
       `plant such values: ${SPECIAL_VALUES.join(", ")}`,
       someOf(SPECIAL_VALUES),
     )
-    .option("--shard <i/n>", SHARD_HELP, parseShard)
+    .option(...TABLE.shard)
     .option("--timeout <seconds>", "what a problem may take", positiveNumber, 60)
     .option("--jobs <n>", "programs that run at once", wholeNumber(1), 1)
     .option("--junit <file>", "write the results as JUnit XML")

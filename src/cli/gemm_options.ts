@@ -1,67 +1,21 @@
 import { KERNEL_HELP } from "./own_kernel.ts";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { BALANCES } from "../algorithms/schedule.ts";
-import { MATHS } from "../algorithms/request.ts";
 import { InputTypeError } from "../errors.ts";
-import { BACKEND_CHOICES } from "../gpu/provider.ts";
-import { PRODUCT_POLICY_NAMES, variantNames } from "../algorithms/choices.ts";
+import { PRODUCT_POLICY_NAMES } from "../algorithms/choices.ts";
 import { PLAIN_ACTIVATIONS } from "../problem/activations.ts";
 import { GEMM_DTYPES, TRANSPOSES } from "../problem/gemm_problem.ts";
-import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import { defaultFill } from "../run/operands.ts";
 import type { Planning } from "../run/subject.ts";
-import { FILL_KINDS } from "../tensor/fill.ts";
-import {
-  ADAPTER_HELP,
-  ANY_BACKEND_HELP,
-  AS_DTYPES,
-  AS_HELP,
-  DEVICE_HELP,
-  GROUPS,
-} from "./shared_options.ts";
+import { GROUPS, OPTION } from "./shared_options.ts";
 import { RUNS_HELP } from "./compute.ts";
 import { BUDGET_HELP, CONV_BUDGET_HELP } from "./learn.ts";
-import { TUNING_HELP } from "./tuning_options.ts";
-import {
-  DEVICE_MODEL_HELP,
-  FILL_HELP,
-  FLUSH_HELP,
-  MATH_HELP,
-  parseDeviceModel,
-  parseRaster,
-  planningOf,
-  RASTER_HELP,
-  SEED_HELP,
-  variantOption,
-} from "./problem_options.ts";
-import { FORCE_HELP } from "./outputs.ts";
-import {
-  COLUMNS_HELP,
-  JSONL_HELP,
-  parseColumns,
-  parseSort,
-  RESUME_HELP,
-  SHARD_HELP,
-  SORT_HELP,
-  WIDE_HELP,
-} from "./table_options.ts";
-import { TIMINGS_HELP } from "./print_case.ts";
-import {
-  commaList,
-  gather,
-  leastNumber,
-  oneOf,
-  parseProductPolicy,
-  parseShard,
-  pathOr,
-  someOf,
-  wholeNumber,
-} from "./values.ts";
+import { planningOf, PROBLEM, variantOption } from "./problem_options.ts";
+import { gather, leastNumber, oneOf, parseProductPolicy, someOf, wholeNumber } from "./values.ts";
 import { CACHES } from "../run/runner.ts";
-
-/** Optimisations of the main loop that are on, or off, where nothing is said. */
-const ON = variantNames(true);
-const OFF = variantNames(false);
+import { TABLE } from "./table_options.ts";
+import { TUNING_OPTION } from "./tuning_options.ts";
+import { TIMINGS_OPTION } from "./print_case.ts";
 
 const EXAMPLES = `
 D = activation(alpha * op(A) * op(B) + beta * C + bias) + residual, in row-major matrices. op(A) is m x k,
@@ -114,9 +68,9 @@ export function matrixCommand(name: string) {
     )
     .option("--residual [file]", "m x n values, added after the activation")
     .optionsGroup(GROUPS.data)
-    .option("--fill <kind>", FILL_HELP, oneOf(FILL_KINDS))
-    .option("--seed <n>", SEED_HELP, wholeNumber(0), 1)
-    .option("--as <name>", AS_HELP, oneOf(AS_DTYPES));
+    .option(...PROBLEM.fill)
+    .option(...OPTION.seed)
+    .option(...OPTION.as);
 }
 
 export type MatrixOptions = ReturnType<ReturnType<typeof matrixCommand>["opts"]>;
@@ -139,7 +93,7 @@ export function gemmOptions() {
       oneOf(GEMM_DTYPES),
       "f32" as const,
     )
-    .option("--json", "print JSON")
+    .option(...OPTION.json)
     .optionsGroup(GROUPS.types)
     .option(
       "--out-dtype <name>",
@@ -153,7 +107,7 @@ export function gemmOptions() {
       "f32" as const,
     )
     .optionsGroup(GROUPS.measure)
-    .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
+    .option(...PROBLEM.check)
     .option("--runs <n>", `timed samples; ${RUNS_HELP}; 15 for suites and searches`, wholeNumber(1))
     .option(
       "--fill-ms <ms>",
@@ -161,43 +115,43 @@ export function gemmOptions() {
       wholeNumber(0),
     )
     .option("--search", "time every tile policy and print the ranking")
-    .option("--timings", TIMINGS_HELP)
+    .option(...TIMINGS_OPTION)
     .optionsGroup(GROUPS.table)
-    .option("--jsonl <file>", JSONL_HELP)
+    .option(...TABLE.jsonl)
     .optionsGroup(GROUPS.suite)
     .option(
       "--cache <list>",
       "hot (the same buffers for every call), cold (copies in turn); default hot",
       someOf(CACHES),
     )
-    .option("--resume", RESUME_HELP)
-    .option("--shard <i/n>", SHARD_HELP, parseShard)
-    .option("--columns <list>", COLUMNS_HELP, parseColumns)
-    .option("--sort <column>", SORT_HELP, parseSort)
-    .option("--wide", WIDE_HELP)
+    .option(...TABLE.resume)
+    .option(...TABLE.shard)
+    .option(...TABLE.columns)
+    .option(...TABLE.sort)
+    .option(...TABLE.wide)
     .optionsGroup(GROUPS.files)
-    .option("--force", FORCE_HELP)
+    .option(...OPTION.force)
     .optionsGroup(GROUPS.device)
-    .option("--device <name>", DEVICE_HELP, oneOf(["gpu", "cpu"] as const), "gpu" as const)
-    .option("--backend <name>", ANY_BACKEND_HELP, oneOf(BACKEND_CHOICES), "wgpu" as const)
-    .option("--adapter <index|name>", ADAPTER_HELP)
+    .option(...OPTION.device)
+    .option(...OPTION.anyBackend)
+    .option(...OPTION.adapter)
     .optionsGroup(GROUPS.kernel)
     .option("--kernel <file>", KERNEL_HELP)
-    .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
-    .option("--tuning <file>", TUNING_HELP, pathOr("none"))
+    .option(...PROBLEM.math)
+    .option(...TUNING_OPTION)
     .option(
       "--tune-budget <seconds>",
       `${BUDGET_HELP}; ${CONV_BUDGET_HELP}, and in suites`,
       leastNumber(0),
     )
-    .option("--device-model <name|file>", DEVICE_MODEL_HELP, parseDeviceModel)
+    .option(...PROBLEM.deviceModel)
     .option(
       "--policy <name>",
       `${policies.join(", ")}, or a tile such as 128x32x8_8x4, on matrix units 128x256x32_64x64m`,
       parseProductPolicy,
       "auto",
     )
-    .option("--splits <n>", "workgroups that share the sum of one tile (split-K)", wholeNumber(1))
+    .option(...PROBLEM.splits)
     .option(
       "--balance <how>",
       `${
@@ -206,10 +160,10 @@ export function gemmOptions() {
       oneOf(BALANCES),
       "auto" as const,
     )
-    .option("--flush <products>", FLUSH_HELP, wholeNumber(0))
-    .option("--raster <order>", RASTER_HELP, parseRaster)
-    .option("--without <list>", `turn optimisations off: ${ON.join(", ")}`, commaList)
-    .option("--with <list>", `turn optimisations on: ${OFF.join(", ")}`, commaList)
+    .option(...PROBLEM.flush)
+    .option(...PROBLEM.raster)
+    .option(...PROBLEM.without)
+    .option(...PROBLEM.with)
     .addHelpText("after", EXAMPLES);
 }
 

@@ -9,8 +9,9 @@ import { CutOffError, eachRecord, recordFiles } from "../report/read_records.ts"
 import { USUAL_MARGIN, USUAL_THRESHOLD } from "../report/speed_change.ts";
 import { ExitCode } from "./failure.ts";
 import { printer, reporter, terminalColumns, verdictPainter } from "./output.ts";
-import { FORCE_HELP, proveOutputs } from "./outputs.ts";
+import { proveOutputs } from "./outputs.ts";
 import { fraction, positiveNumber } from "./values.ts";
+import { OPTION } from "./shared_options.ts";
 
 const EXAMPLES = `
 A folder stands for the .jsonl files in it. Runs are ordered by date, and named by their --tag commit=...,
@@ -33,8 +34,8 @@ export function historyCommand() {
     )
     .argument("<files...>", "records of runs: folders of .jsonl files, or files")
     .option("--output <file>", "also write an HTML page with charts")
-    .option("--json", "print JSON")
-    .option("--force", FORCE_HELP)
+    .option(...OPTION.json)
+    .option(...OPTION.force)
     .addOption(
       new Option("--threshold <percent>", "smaller changes of time are not shown")
         .argParser(fraction).default(USUAL_THRESHOLD, "5%"),

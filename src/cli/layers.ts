@@ -10,19 +10,11 @@ import { printDescriptor } from "../problem/descriptor.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import type { DumpedLayer, DumpManifest } from "./dump_manifest.ts";
-import { GROUPS } from "./shared_options.ts";
-import {
-  BATCH_HELP,
-  INPUT_SHAPE_HELP,
-  inputShapesOf,
-  modelSuite,
-  namedValues,
-  TRAINING_HELP,
-} from "./suite_option.ts";
+import { GROUPS, OPTION } from "./shared_options.ts";
+import { inputShapesOf, modelSuite, namedValues, SUITE } from "./suite_option.ts";
 import { onInterrupt, progress, reporter } from "./output.ts";
-import { FORCE_HELP, proveOutputs } from "./outputs.ts";
-import { SEED_HELP } from "./problem_options.ts";
-import { gather, oneOf, wholeNumber } from "./values.ts";
+import { proveOutputs } from "./outputs.ts";
+import { gather, oneOf } from "./values.ts";
 import { givenOptions, refuseOptions } from "./refuse.ts";
 
 const EXAMPLES = `
@@ -47,9 +39,9 @@ export function layersCommand() {
     .description("List the convolutions and products of a model or a log as a suite.")
     .argument("<source>", "file: .onnx, or a log of oneDNN or MIOpen")
     .optionsGroup(GROUPS.common)
-    .option("--batch <n>", BATCH_HELP, wholeNumber(1))
-    .option("--input-shape <name=sizes>", INPUT_SHAPE_HELP, gather)
-    .option("--training", TRAINING_HELP)
+    .option(...SUITE.batch)
+    .option(...SUITE.inputShape)
+    .option(...SUITE.training)
     .option("--output <file>", "where the suite goes; - is stdout", "-")
     .option("--dump <folder>", "run the model by onnxruntime, write each layer's tensors there")
     .option(
@@ -62,8 +54,8 @@ export function layersCommand() {
       "on what onnxruntime runs the model for --dump: cpu or webgpu (default cpu)",
       oneOf(RUNTIME_PROVIDERS),
     )
-    .option("--seed <n>", SEED_HELP, wholeNumber(0), 1)
-    .option("--force", FORCE_HELP)
+    .option(...OPTION.seed)
+    .option(...OPTION.force)
     .addHelpText("after", EXAMPLES)
     .action(async (source, options, command) => {
       const { batch, inputShape, training, output, force, dump, feed, seed, runtime } = options;

@@ -5,8 +5,6 @@ import { memberToWrite, npyFile } from "../npy/npz_path.ts";
 import { proveNpy } from "../npy/write.ts";
 import { readText } from "../read_text.ts";
 
-export const FORCE_HELP = "overwrite existing files and members of archives, also inputs";
-
 /** A file or folder that a command is going to write. */
 export interface Output {
   readonly option: string;

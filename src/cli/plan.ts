@@ -9,7 +9,6 @@ import { tryPlanConv } from "../algorithms/planner.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
 import type { PlanRequest, TuningTable } from "../algorithms/request.ts";
 import { InputTypeError } from "../errors.ts";
-import { BACKENDS } from "../gpu/provider.ts";
 import { printableCell } from "../printable.ts";
 import {
   channelFiles,
@@ -18,31 +17,23 @@ import {
   type OpenedConv,
   operandFlags,
 } from "./conv_files.ts";
-import { ADAPTER_HELP, BACKEND_HELP, type GpuChoice, GROUPS } from "./shared_options.ts";
+import { type GpuChoice, GROUPS, OPTION } from "./shared_options.ts";
 import { readLimitsFile } from "./limits_file.ts";
-import {
-  BATCH_HELP,
-  INPUT_SHAPE_HELP,
-  MODEL_HELP,
-  type ModelChoice,
-  noteIgnored,
-  readSuites,
-  TRAINING_HELP,
-} from "./suite_option.ts";
+import { type ModelChoice, noteIgnored, readSuites, SUITE } from "./suite_option.ts";
 import { printer, reporter, terminalColumns } from "./output.ts";
 import { allPlans, allTable, planLayers, plannedTable } from "./plan_tables.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
 import {
   readTuning,
   refuseTuning,
-  TUNING_HELP,
+  TUNING_OPTION,
   type TuningChoice,
   tuningOf,
 } from "./tuning_options.ts";
-import { gather, oneOf, pathOr, wholeNumber } from "./values.ts";
+import { oneOf, pathOr } from "./values.ts";
 import { givenOptions, refuseOptions, refuseWords } from "./refuse.ts";
 import { traceMainloops } from "../kernels/schedule/trace.ts";
-import { FORCE_HELP, proveOutputs } from "./outputs.ts";
+import { proveOutputs } from "./outputs.ts";
 import { writeOutput } from "../npy/mod.ts";
 import { explainText, planJson, planReport, shaderText } from "./plan_report.ts";
 
@@ -74,12 +65,12 @@ export function planCommand() {
       "--explain",
       "print each mainloop as a tree, before and after each pass of its schedule",
     )
-    .option("--force", FORCE_HELP)
-    .option("--model <source>", MODEL_HELP, gather)
+    .option(...OPTION.force)
+    .option(...SUITE.model)
     .optionsGroup(GROUPS.model)
-    .option("--batch <n>", BATCH_HELP, wholeNumber(1))
-    .option("--input-shape <name=sizes>", INPUT_SHAPE_HELP, gather)
-    .option("--training", TRAINING_HELP)
+    .option(...SUITE.batch)
+    .option(...SUITE.inputShape)
+    .option(...SUITE.training)
     .optionsGroup(GROUPS.device)
     .option(
       "--device <name>",
@@ -93,10 +84,10 @@ export function planCommand() {
       pathOr("default"),
       "default",
     )
-    .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
-    .option("--adapter <index|name>", ADAPTER_HELP)
+    .option(...OPTION.backend)
+    .option(...OPTION.adapter)
     .optionsGroup(GROUPS.kernel)
-    .option("--tuning <file>", TUNING_HELP, pathOr("none"))
+    .option(...TUNING_OPTION)
     .addHelpText("after", EXAMPLES)
     .action(async (options, command) => {
       const { args } = command;

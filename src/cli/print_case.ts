@@ -30,7 +30,11 @@ export function sayFailedCase(
   sayFailed(`${verdict}: ${[op, problem, algorithm].join(" ").trimEnd()}: ${message}`);
 }
 
-export const TIMINGS_HELP = "print how long each part of the run took, in ms";
+/** `--timings`, as `option()` has it. */
+export const TIMINGS_OPTION = [
+  "--timings",
+  "print how long each part of the run took, in ms",
+] as const;
 
 /** Prints where the time went, where that was asked for; aside where the result goes to stdout. */
 export function printTimings(

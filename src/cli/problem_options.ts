@@ -10,21 +10,29 @@ import { type MathChoice, MATHS } from "../algorithms/request.ts";
 import { readDeviceModel } from "../bench/calibrate/model_file.ts";
 import { defined } from "../defined.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
-import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
+import {
+  CONV_DTYPES,
+  CONV_OUT_DTYPES,
+  type ConvDType,
+  type Operation,
+  OPERATIONS,
+} from "../problem/conv_problem.ts";
+import { CHECKS } from "../run/coverage.ts";
 import {
   ACTIVATION_OPERANDS,
   type ActivationOperand,
   ACTIVATIONS,
 } from "../problem/activations.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
-import { FILE_FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
-import { AS_DTYPES, AS_HELP, GROUPS } from "./shared_options.ts";
+import { FILE_FILTER_LAYOUTS, type Layout, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
+import { GROUPS, OPTION } from "./shared_options.ts";
 import { meant } from "./other_words.ts";
 import { reporter } from "./output.ts";
 import {
   commaList,
   oneOf,
   parsePadding,
+  parsePolicies,
   parsePolicy,
   parseSegments,
   parseSizes,
@@ -32,20 +40,16 @@ import {
   pathOr,
   positiveNumber,
   readPathOr,
+  someOf,
+  splitTiles,
   wholeNumber,
-  WORKSPACE_HELP,
   type WorkspaceLimit,
 } from "./values.ts";
-
-export const DEVICE_MODEL_HELP =
-  "device to plan for: a file of calibrate --output, h200, or a GPU such as m3 (docs/guides/gpus.md has all)";
 
 const WORDS: Readonly<Record<string, DeviceModel>> = {
   h200: H200,
   ...Object.fromEntries(KNOWN_GPUS.map((gpu) => [gpu.word, publishedModel(gpu)])),
 };
-
-export const parseDeviceModel = pathOr(...Object.keys(WORDS));
 
 /** The model that `--device-model` says. */
 export function givenModel(path: string | undefined): DeviceModel | undefined {
@@ -58,16 +62,6 @@ export function modelTrait(model: DeviceModel): string {
   const hash = createHash("sha256").update(JSON.stringify(model)).digest("hex");
   return `${model.name} ${hash.slice(0, 8)}`;
 }
-
-/** The main loop's optimisations that a product can be without, or with. */
-export const VARIANT_HELP = {
-  without: variantNames(true).join(", "),
-  with: variantNames(false).join(", "),
-} as const;
-
-export const RASTER_HELP =
-  "order of tiles: rows (all rows, then the next column), or grouped:N (N rows, all columns, then the " +
-  "next N rows)";
 
 /** Parses `rows` or `grouped:8`: rows of tiles that workgroups go down first, 0 for all. */
 export function parseRaster(text: string): number {
@@ -132,6 +126,94 @@ export function algorithmChoices(): string[] {
   return ["auto", ...algorithmNames()];
 }
 
+/** What says how problems are made, planned and checked in several commands, as `option()` has it. */
+export const PROBLEM = {
+  fill: [
+    "--fill <kind>",
+    `kind of generated data: ${FILL_KINDS.join(", ")}; default uniform01, int8 for i8`,
+    oneOf(FILL_KINDS),
+  ],
+  check: [
+    "--check <how>",
+    "outputs to compare with FP64: full (all), sample, none, or auto: all of small results, else a " +
+    "sample and a projection of all",
+    oneOf(CHECKS),
+    "auto",
+  ],
+  ops: ["--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), ["fwd"] as Operation[]],
+  layouts: [
+    "--layout <list>",
+    LAYOUTS.join(", "),
+    someOf(LAYOUTS, LAYOUT_ALIASES),
+    ["nchw"] as Layout[],
+  ],
+  dtypes: ["--dtype <list>", CONV_DTYPES.join(", "), someOf(CONV_DTYPES), ["f32"] as ConvDType[]],
+  policies: [
+    "--policy <list>",
+    "tile policies; auto lets the planner choose",
+    parsePolicies,
+    ["auto"] as string[],
+  ],
+  tiles: [
+    "--tile <list>",
+    "Winograd tiles; auto lets the planner choose",
+    splitTiles,
+    ["auto"] as string[],
+  ],
+  outDtype: [
+    "--out-dtype <name>",
+    "type of result and bias: f32, f16 or bf16, default as the operands; for i8: i32 (default), i8, u8",
+    oneOf(CONV_OUT_DTYPES),
+  ],
+  lossScale: [
+    "--loss-scale <x>",
+    "multiply the output's gradient by x before it is rounded; the result is x times as large",
+    positiveNumber,
+  ],
+  exact: ["--exact", "exclude Winograd, whose errors are larger, and f16x3"],
+  maxWorkspace: [
+    "--max-workspace <bytes>",
+    "most memory beside the tensors: 64MB, 1GiB, or 0.5x of their size",
+    parseWorkspace,
+  ],
+  maxBoundRatio: [
+    "--max-bound-ratio <x>",
+    "largest bound ratio that a Winograd tile may reach",
+    positiveNumber,
+  ],
+  math: [
+    "--math <how>",
+    "how f32 is multiplied: f32; f16x3 (three products of f16 halves on matrix units, --backend dawn); " +
+    "auto (the faster)",
+    oneOf(MATHS),
+    "auto",
+  ],
+  deviceModel: [
+    "--device-model <name|file>",
+    "device to plan for: a file of calibrate --output, h200, or a GPU such as m3 (docs/guides/gpus.md has all)",
+    pathOr(...Object.keys(WORDS)),
+  ],
+  splits: ["--splits <n>", "workgroups that share the sum of one tile (split-K)", wholeNumber(1)],
+  flush: [
+    "--flush <products>",
+    "most products in one accumulator of fused Winograd, WinRS, matrix units; 0 for all",
+    wholeNumber(0),
+  ],
+  raster: [
+    "--raster <order>",
+    "order of tiles: rows (all rows, then the next column), or grouped:N (N rows, all columns, then the " +
+    "next N rows)",
+    parseRaster,
+  ],
+  /** The main loop's optimisations that a product can be without, or with. */
+  without: [
+    "--without <list>",
+    `turn optimisations off: ${variantNames(true).join(", ")}`,
+    commaList,
+  ],
+  with: ["--with <list>", `turn optimisations on: ${variantNames(false).join(", ")}`, commaList],
+} as const;
+
 /** A command with the options that say which problem is meant, and of which tensors. */
 export function operandCommand(name: string) {
   const command = new Command(name)
@@ -167,13 +249,9 @@ export function operandCommand(name: string) {
     )
     .option("--filter-size <r,s>", "size of bwd-filter's result, where several fit", parseSizes)
     .optionsGroup(GROUPS.data)
-    .option(
-      "--fill <kind>",
-      FILL_HELP,
-      oneOf(FILL_KINDS),
-    )
-    .option("--seed <n>", SEED_HELP, wholeNumber(0), 1)
-    .option("--as <name>", AS_HELP, oneOf(AS_DTYPES))
+    .option(...PROBLEM.fill)
+    .option(...OPTION.seed)
+    .option(...OPTION.as)
     .optionsGroup(GROUPS.types)
     .option(
       "--scale <x|file>",
@@ -223,21 +301,17 @@ export function problemCommand(name: string) {
       oneOf(algorithmChoices()),
       "auto" as const,
     )
-    .option("--json", "print JSON")
+    .option(...OPTION.json)
     .optionsGroup(GROUPS.types)
-    .option("--out-dtype <name>", OUT_DTYPE_HELP, oneOf(CONV_OUT_DTYPES))
+    .option(...PROBLEM.outDtype)
     .optionsGroup(GROUPS.kernel)
-    .option("--exact", EXACT_HELP)
-    .option("--max-workspace <bytes>", WORKSPACE_HELP, parseWorkspace)
-    .option("--max-bound-ratio <x>", BOUND_HELP, positiveNumber)
-    .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
-    .option("--device-model <name|file>", DEVICE_MODEL_HELP, parseDeviceModel)
+    .option(...PROBLEM.exact)
+    .option(...PROBLEM.maxWorkspace)
+    .option(...PROBLEM.maxBoundRatio)
+    .option(...PROBLEM.math)
+    .option(...PROBLEM.deviceModel)
     .option("--policy <name>", POLICY_HELP, parsePolicy)
-    .option(
-      "--splits <n>",
-      "workgroups that share the sum of one tile (split-K)",
-      wholeNumber(1),
-    )
+    .option(...PROBLEM.splits)
     .option("--tile <tile>", "Winograd tile: F(4x4,3x3), F(6,3)")
     .option(
       "--pair <kernels>",
@@ -248,31 +322,11 @@ export function problemCommand(name: string) {
       "number of WinRS segments, each summed by itself; or auto",
       parseSegments,
     )
-    .option("--flush <products>", FLUSH_HELP, wholeNumber(0))
-    .option("--raster <order>", RASTER_HELP, parseRaster)
-    .option("--without <list>", `turn optimisations off: ${VARIANT_HELP.without}`, commaList)
-    .option("--with <list>", `turn optimisations on: ${VARIANT_HELP.with}`, commaList);
+    .option(...PROBLEM.flush)
+    .option(...PROBLEM.raster)
+    .option(...PROBLEM.without)
+    .option(...PROBLEM.with);
 }
-
-export const MATH_HELP =
-  "how f32 is multiplied: f32; f16x3 (three products of f16 halves on matrix units, --backend dawn); " +
-  "auto (the faster)";
-
-export const FILL_HELP = `kind of generated data: ${
-  FILL_KINDS.join(", ")
-}; default uniform01, int8 for i8`;
-
-export const SEED_HELP = "seed of generated data and of samples";
-
-export const EXACT_HELP = "exclude Winograd, whose errors are larger, and f16x3";
-
-export const BOUND_HELP = "largest bound ratio that a Winograd tile may reach";
-
-export const LOSS_SCALE_HELP =
-  "multiply the output's gradient by x before it is rounded; the result is x times as large";
-
-export const FLUSH_HELP =
-  "most products in one accumulator of fused Winograd, WinRS, matrix units; 0 for all";
 
 const POLICY_HELP =
   "tile policy: small, or a tile: 64x32x8_8x8 is 64x32 results a workgroup, k-tiles of 8, 8x8 a thread";

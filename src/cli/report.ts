@@ -18,16 +18,11 @@ import { recordCeilings, sortCases } from "../report/case_columns.ts";
 import { makerOf } from "../report/speedups.ts";
 import { markdownTable, textTable } from "../report/table.ts";
 import { reporter, terminalColumns, verdictPainter } from "./output.ts";
-import { FORCE_HELP, proveOutputs } from "./outputs.ts";
-import {
-  COLUMNS_HELP,
-  parseColumns,
-  parseSort,
-  SORT_HELP,
-  type TableOptions,
-} from "./table_options.ts";
+import { proveOutputs } from "./outputs.ts";
+import { TABLE, type TableOptions } from "./table_options.ts";
 import { oneOf } from "./values.ts";
 import { givenOptions, refuseOptions, refuseTogether } from "./refuse.ts";
+import { OPTION } from "./shared_options.ts";
 
 const FORMATS = ["table", "json", "csv", "tsv", "markdown", "html"] as const;
 
@@ -71,10 +66,10 @@ export function reportCommand() {
       oneOf(FORMATS),
     )
     .option("--json", "same as --format json: one record per line")
-    .option("--columns <list>", COLUMNS_HELP, parseColumns)
-    .option("--sort <column>", SORT_HELP, parseSort)
+    .option(...TABLE.columns)
+    .option(...TABLE.sort)
     .option("--output <file>", "where the report goes; - is stdout", "-")
-    .option("--force", FORCE_HELP)
+    .option(...OPTION.force)
     .option("--only <words>", "show only these cases: a list, see below", words)
     .option("--network", "where a network's time goes, layer by layer")
     .option("--trace <file>", "also write the network as a trace for Perfetto and Chrome")

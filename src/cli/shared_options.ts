@@ -1,7 +1,8 @@
 /** Options that several commands have, and the headings of help. */
 import { InputTypeError } from "../errors.ts";
-import type { Backend } from "../gpu/provider.ts";
+import { type Backend, BACKEND_CHOICES, BACKENDS } from "../gpu/provider.ts";
 import type { TensorSource } from "../npy/mod.ts";
+import { oneOf, wholeNumber } from "./values.ts";
 
 /** Headings of the options in the help of commands, in the order in which most commands show them. */
 export const GROUPS = {
@@ -45,19 +46,38 @@ export interface AnyGpuChoice extends Omit<GpuChoice, "backend"> {
   readonly onUnits?: boolean;
 }
 
-export const ADAPTER_HELP = "which GPU: its index, or part of its name, in wgconv devices";
+const BACKEND_HELP = "WebGPU implementation: wgpu (Deno's), or dawn (Chromium's)";
 
-export const BACKEND_HELP = "WebGPU implementation: wgpu (Deno's), or dawn (Chromium's)";
-
-export const ANY_BACKEND_HELP = BACKEND_HELP +
-  "; auto: dawn for f16 and int8 where it is installed and has matrix units, else wgpu";
-
-export const DEVICE_HELP = "gpu, or cpu: compute with the FP64 reference, without a driver";
-
-/** Types that `--as` takes bits as. */
-export const AS_DTYPES = ["bf16"] as const;
-
-export const AS_HELP = "bf16: read uint16, int16 and V2 files as bits of bfloat16";
+/** What several commands take, as `option()` has it. */
+export const OPTION = {
+  backend: ["--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu"],
+  anyBackend: [
+    "--backend <name>",
+    BACKEND_HELP +
+    "; auto: dawn for f16 and int8 where it is installed and has matrix units, else wgpu",
+    oneOf(BACKEND_CHOICES),
+    "wgpu",
+  ],
+  adapter: [
+    "--adapter <index|name>",
+    "which GPU: its index, or part of its name, in wgconv devices",
+  ],
+  device: [
+    "--device <name>",
+    "gpu, or cpu: compute with the FP64 reference, without a driver",
+    oneOf(["gpu", "cpu"] as const),
+    "gpu",
+  ],
+  /** Types that bits are taken as. */
+  as: [
+    "--as <name>",
+    "bf16: read uint16, int16 and V2 files as bits of bfloat16",
+    oneOf(["bf16"] as const),
+  ],
+  seed: ["--seed <n>", "seed of generated data and of samples", wholeNumber(0), 1],
+  force: ["--force", "overwrite existing files and members of archives, also inputs"],
+  json: ["--json", "print JSON"],
+} as const;
 
 /** @throws {TypeError} where `--as` is given and none of the files that are opened is of such bits. */
 export function refuseUnusedAs(

@@ -13,11 +13,33 @@ import { printableMessage } from "../printable.ts";
 import { parseGemmSuite } from "../problem/gemm_suite.ts";
 import { textTable } from "../report/table.ts";
 import { printer, reporter } from "./output.ts";
+import { gather, parsePattern, wholeNumber } from "./values.ts";
 
-export const MODEL_HELP = "layers of an .onnx file, or a log (wgconv layers); repeatable";
-export const BATCH_HELP = "batch of the model's inputs";
-export const INPUT_SHAPE_HELP = "sizes of an input: x=1x3x224x224; repeatable";
-export const TRAINING_HELP = "with a training step's gradients";
+/** What names problems by files, as `option()` has it. */
+export const SUITE = {
+  suite: [
+    "--suite <file|name>",
+    "file of problems in benchdnn's grammar, or a built-in suite (bench --list-suites); repeatable",
+    gather,
+  ],
+  model: [
+    "--model <source>",
+    "layers of an .onnx file, or a log (wgconv layers); repeatable",
+    gather,
+  ],
+  match: [
+    "--match <regex>",
+    "only problems whose descriptor or name matches",
+    parsePattern,
+  ],
+  batch: ["--batch <n>", "batch of the model's inputs", wholeNumber(1)],
+  inputShape: [
+    "--input-shape <name=sizes>",
+    "sizes of an input: x=1x3x224x224; repeatable",
+    gather,
+  ],
+  training: ["--training", "with a training step's gradients"],
+} as const;
 
 /** Options that choose and complete models. */
 export interface ModelChoice {

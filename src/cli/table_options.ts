@@ -12,17 +12,7 @@ import type { ReadCase } from "../report/record_schema.ts";
 import { slowdown } from "../report/speed_change.ts";
 import type { RowOrder } from "../report/table.ts";
 import type { Printer } from "./output.ts";
-import { type ChoiceParser, oneOf, someOf } from "./values.ts";
-
-export const COLUMNS_HELP = `columns of the table: ${CASE_COLUMN_NAMES.join(", ")}`;
-
-export const parseColumns = someOf<CaseColumnName>(CASE_COLUMN_NAMES);
-
-export const parseSort = sortParser<CaseColumnName>(CASE_COLUMN_NAMES);
-
-export const SORT_HELP = "column to sort by; -time for the largest first";
-
-export const WIDE_HELP = "show every column, even if the table is wider than the terminal";
+import { type ChoiceParser, oneOf, parseShard, someOf } from "./values.ts";
 
 /** Makes a parser of a column that rows are sorted by. */
 export function sortParser<C extends string>(
@@ -36,12 +26,27 @@ export function sortParser<C extends string>(
   return Object.assign(parse, { choices: names, list: false });
 }
 
-export const JSONL_HELP =
-  "write a record per case to this file; - is stdout, the table then goes to stderr";
-
-export const RESUME_HELP = "continue the --jsonl file of an interrupted run";
-
-export const SHARD_HELP = "only part i of n, from 1: for several machines";
+/** What commands take that write tables and records, as `option()` has it. */
+export const TABLE = {
+  jsonl: [
+    "--jsonl <file>",
+    "write a record per case to this file; - is stdout, the table then goes to stderr",
+  ],
+  json: ["--json", "same as --jsonl -"],
+  resume: ["--resume", "continue the --jsonl file of an interrupted run"],
+  shard: ["--shard <i/n>", "only part i of n, from 1: for several machines", parseShard],
+  columns: [
+    "--columns <list>",
+    `columns of the table: ${CASE_COLUMN_NAMES.join(", ")}`,
+    someOf<CaseColumnName>(CASE_COLUMN_NAMES),
+  ],
+  sort: [
+    "--sort <column>",
+    "column to sort by; -time for the largest first",
+    sortParser<CaseColumnName>(CASE_COLUMN_NAMES),
+  ],
+  wide: ["--wide", "show every column, even if the table is wider than the terminal"],
+} as const;
 
 /** Part `index` of `count`, from 1: every `count`th. */
 interface Shard {

@@ -3,12 +3,11 @@ import { EXIT } from "../errors.ts";
 import { type DType, DTYPES } from "../tensor/dtype.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { FILE_FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
-import { AS_DTYPES, AS_HELP } from "./shared_options.ts";
 import { ExitCode } from "./failure.ts";
 import { printer, reporter, terminalColumns } from "./output.ts";
-import { FORCE_HELP } from "./outputs.ts";
 import { IMAGE_LAYOUTS, PICTURE_LAYOUTS } from "./tensor_picture.ts";
 import { oneOf, parseSizes, wholeNumber } from "./values.ts";
+import { OPTION } from "./shared_options.ts";
 
 /** Parses the shape of a tensor: sizes, or `scalar` for none. */
 function parseShape(text: string): number[] {
@@ -112,8 +111,8 @@ function makeCommand() {
     .option("--fill <kind>", FILL_KINDS.join(", "), oneOf(FILL_KINDS), "uniform01" as const)
     .option("--dtype <name>", DTYPES.join(", "), oneOf(DTYPES), "f32" as DType)
     .option("--seed <n>", "a whole number", wholeNumber(0), 1)
-    .option("--force", FORCE_HELP)
-    .option("--json", "print JSON")
+    .option(...OPTION.force)
+    .option(...OPTION.json)
     .addHelpText("after", MAKE_EXAMPLES)
     .action(async (out, options) => {
       const { makeTensor } = await import("./tensor_files.ts");
@@ -125,7 +124,7 @@ function infoCommand() {
   return new Command("info")
     .description("Show the number type, shape and order of tensors.")
     .argument("<file...>", ".npy, .npz and .safetensors files; an archive lists its members")
-    .option("--json", "print JSON")
+    .option(...OPTION.json)
     .addHelpText("after", INFO_EXAMPLES)
     .action(async (files, { json }) => {
       const { describeFiles, infoTable } = await import("./tensor_info.ts");
@@ -144,11 +143,11 @@ function convertCommand() {
     .argument("<in>", "the tensor to read")
     .argument("<out>", "the .npy file to write, or file.npz:member, file.safetensors:tensor")
     .option("--dtype <name>", DTYPES.join(", "), oneOf(DTYPES))
-    .option("--as <name>", AS_HELP, oneOf(AS_DTYPES))
+    .option(...OPTION.as)
     .option("--from-layout <layout>", layouts.join(", "), oneOf(layouts, LAYOUT_ALIASES))
     .option("--to-layout <layout>", "a layout of the same kind", oneOf(layouts, LAYOUT_ALIASES))
-    .option("--force", FORCE_HELP)
-    .option("--json", "print JSON")
+    .option(...OPTION.force)
+    .option(...OPTION.json)
     .addHelpText("after", CONVERT_EXAMPLES)
     .action(async (input, out, options) => {
       const { convertTensor } = await import("./tensor_files.ts");
@@ -162,8 +161,8 @@ function diffCommand() {
     .argument("<got>", "the tensor to judge")
     .argument("<reference>", "the tensor to judge it by")
     .option("--max-rel-l2 <error>", "largest relative L2 error to pass", parseNumber, 1e-5)
-    .option("--as <name>", AS_HELP, oneOf(AS_DTYPES))
-    .option("--json", "print JSON")
+    .option(...OPTION.as)
+    .option(...OPTION.json)
     .addHelpText("after", DIFF_EXAMPLES)
     .action(async (got, reference, { maxRelL2, as, json }) => {
       const { diffTensors, diffReport } = await import("./tensor_info.ts");
@@ -184,9 +183,9 @@ function showCommand() {
     .option("--channel <c>", "the channel to show alone", wholeNumber(0))
     .option("--layout <layout>", PICTURE_LAYOUTS.join(", "), oneOf(PICTURE_LAYOUTS))
     .option("--range <min,max>", "values of black and white", parseRange)
-    .option("--as <name>", AS_HELP, oneOf(AS_DTYPES))
-    .option("--force", FORCE_HELP)
-    .option("--json", "print JSON")
+    .option(...OPTION.as)
+    .option(...OPTION.force)
+    .option(...OPTION.json)
     .addHelpText("after", SHOW_EXAMPLES)
     .action(async (file, out, options) => {
       const { showTensor } = await import("./tensor_files.ts");

@@ -24,9 +24,10 @@ import {
 } from "../winograd/transform.ts";
 import { formatTile, parseTile, type WinogradTile } from "../winograd/tile.ts";
 import { printer } from "./output.ts";
-import { FORCE_HELP, proveOutputs } from "./outputs.ts";
+import { proveOutputs } from "./outputs.ts";
 import { oneOf, wholeNumber } from "./values.ts";
 import { givenOptions, refuseOptions, refuseTogether } from "./refuse.ts";
+import { OPTION } from "./shared_options.ts";
 
 const USUAL_CHANNELS = 512;
 
@@ -268,7 +269,7 @@ export function transformCommand(): CommandUnknownOpts {
       "f32" as const,
     )
     .option("--output <file.npz>", "write the matrices to this file too; - is stdout")
-    .option("--force", FORCE_HELP)
+    .option(...OPTION.force)
     .addHelpText("after", EXAMPLES)
     .action(async (text, { json, scaling, length, type, output, force, ...options }, command) => {
       const { format: said = false, type: typed = false } = givenOptions(command, FORMAT_OPTIONS);

@@ -6,8 +6,6 @@ import type { SuiteProblem } from "../bench/suite.ts";
 import { type TunedGroup, tuneSuite } from "../bench/tune_suite.ts";
 import { countWinners, mergeTuning, printTuning, readTuningText } from "../bench/tuning_file.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
-import { BACKENDS } from "../gpu/provider.ts";
-import { CONV_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors } from "../problem/descriptor.ts";
 import {
   formatBytes,
@@ -18,7 +16,6 @@ import {
 } from "../report/format.ts";
 import type { TuningRecord } from "../report/record.ts";
 import { type LiveColumn, liveTable, type RowOrder, sortRows } from "../report/table.ts";
-import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import {
   caseProgress,
   onInterrupt,
@@ -29,25 +26,15 @@ import {
   terminalColumns,
 } from "./output.ts";
 import { commandWrites } from "./failure.ts";
-import { ADAPTER_HELP, BACKEND_HELP, GROUPS } from "./shared_options.ts";
+import { GROUPS, OPTION } from "./shared_options.ts";
 import { mergeFile } from "./kept_files.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { proveOutputs } from "./outputs.ts";
-import { SEED_HELP } from "./problem_options.ts";
-import {
-  BATCH_HELP,
-  ignoredClause,
-  INPUT_SHAPE_HELP,
-  MODEL_HELP,
-  noteIgnored,
-  readSuites,
-  refuseFiles,
-  SUITE_HELP,
-  TRAINING_HELP,
-} from "./suite_option.ts";
-import { SORT_HELP, sortParser } from "./table_options.ts";
+import { ignoredClause, noteIgnored, readSuites, refuseFiles, SUITE } from "./suite_option.ts";
+import { sortParser, TABLE } from "./table_options.ts";
 import { tuningPath } from "./tuning_options.ts";
-import { gather, oneOf, parsePolicies, someOf, splitTiles, wholeNumber } from "./values.ts";
+import { parsePolicies, someOf, wholeNumber } from "./values.ts";
+import { PROBLEM } from "./problem_options.ts";
 
 /** The winner of a problem, and what it gains over the planner's choice, where that was measured. */
 interface Winner {
@@ -184,28 +171,26 @@ export function tuneCommand() {
     .description("Find the fastest kernel on this GPU for auto to use.")
     .argument("[descriptor...]", "problems, such as mb8ic64ih56oc64kh3ph1")
     .optionsGroup(GROUPS.common)
-    .option("--suite <file|name>", SUITE_HELP, gather)
-    .option("--model <source>", MODEL_HELP, gather)
-    .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), ["fwd" as const])
-    .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
-      "nchw" as const,
-    ])
-    .option("--dtype <list>", CONV_DTYPES.join(", "), someOf(CONV_DTYPES), ["f32" as const])
+    .option(...SUITE.suite)
+    .option(...SUITE.model)
+    .option(...PROBLEM.ops)
+    .option(...PROBLEM.layouts)
+    .option(...PROBLEM.dtypes)
     .option("--output <file>", "where the results are kept; default the user's own file")
     .option("--json", "print a record per finalist; the table goes to stderr")
     .option("--columns <list>", TUNE_COLUMNS_HELP, parseTuneColumns)
-    .option("--sort <column>", SORT_HELP, parseTuneSort)
+    .option("--sort <column>", TABLE.sort[1], parseTuneSort)
     .option("--force", "merge into --output even if it is an input")
     .optionsGroup(GROUPS.model)
-    .option("--batch <n>", BATCH_HELP, wholeNumber(1))
-    .option("--input-shape <name=sizes>", INPUT_SHAPE_HELP, gather)
-    .option("--training", TRAINING_HELP)
+    .option(...SUITE.batch)
+    .option(...SUITE.inputShape)
+    .option(...SUITE.training)
     .optionsGroup(GROUPS.measure)
-    .option("--seed <n>", SEED_HELP, wholeNumber(0), 1)
+    .option(...OPTION.seed)
     .option("--runs <n>", "most timed samples per finalist", wholeNumber(1), 30)
     .optionsGroup(GROUPS.device)
-    .option("--backend <name>", BACKEND_HELP, oneOf(BACKENDS), "wgpu" as const)
-    .option("--adapter <index|name>", ADAPTER_HELP)
+    .option(...OPTION.backend)
+    .option(...OPTION.adapter)
     .optionsGroup(GROUPS.kernel)
     .option("--algorithm <list>", algorithmNames().join(", "), someOf(algorithmNames()), [
       ...algorithmNames(),
@@ -215,7 +200,7 @@ export function tuneCommand() {
         .argParser(parsePolicies)
         .default(["auto", ...THREAD_POLICY_NAMES], "auto and all named ones"),
     )
-    .option("--tile <list>", "Winograd tiles; auto lets the planner choose", splitTiles, ["auto"])
+    .option(...PROBLEM.tiles)
     .addHelpText("after", EXAMPLES)
     .action(async (descriptors, options, command) => {
       refuseFiles("Cannot tune", descriptors);

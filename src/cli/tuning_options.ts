@@ -13,9 +13,14 @@ import { readText } from "../read_text.ts";
 import { cachePath } from "./kept_files.ts";
 import { oneSentence } from "./failure.ts";
 import { reporter } from "./output.ts";
+import { pathOr } from "./values.ts";
 
-export const TUNING_HELP =
-  "results of wgconv tune that auto uses: a file, or none; default the user's";
+/** `--tuning`, as `option()` has it. */
+export const TUNING_OPTION = [
+  "--tuning <file>",
+  "results of wgconv tune that auto uses: a file, or none; default the user's",
+  pathOr("none"),
+] as const;
 
 /** A tuning file and what it holds. */
 export interface Tuning extends TuningText {

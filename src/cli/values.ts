@@ -121,8 +121,6 @@ export function parseWorkspace(text: string): WorkspaceLimit {
     : { maxWorkspaceShare: Number(share[1]) };
 }
 
-export const WORKSPACE_HELP = "most memory beside the tensors: 64MB, 1GiB, or 0.5x of their size";
-
 /** A parser that tells what it accepts, for completions: one of `choices`, or a comma list of them. */
 export interface ChoiceParser<T> {
   (text: string): T;

@@ -1,7 +1,7 @@
 import type { Command } from "#cli-types";
 import { CLAIM_HELP } from "../verify/claims.ts";
 import { addFuzzOptions, FUZZ_NOTES } from "./fuzz_options.ts";
-import { GROUPS } from "./shared_options.ts";
+import { GROUPS, OPTION } from "./shared_options.ts";
 import { matrixCommand } from "./gemm_options.ts";
 import { operandCommand } from "./problem_options.ts";
 
@@ -63,7 +63,7 @@ function claimOptions<
     .optionsGroup(GROUPS.common)
     .option("--output <file>", "the result to check")
     .option("--arithmetic <claim>", `what it is computed in: ${CLAIM_HELP}`, "auto")
-    .option("--json", "print JSON")
+    .option(...OPTION.json)
     .optionsGroup(GROUPS.table)
     .option("--provider <tag>", "name of the kernel in records and reports", "other")
     .option("--save-failures <folder>", "save the smallest part that is wrong, as .npz")

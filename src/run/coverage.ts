@@ -5,9 +5,6 @@ import { elementCount } from "../tensor/tensor.ts";
 export type CheckMode = "auto" | "sample" | "full";
 /** What `--check` takes, its default first. */
 export const CHECKS = ["auto", "sample", "full", "none"] as const;
-export const CHECK_HELP =
-  "outputs to compare with FP64: full (all), sample, none, or auto: all of small results, else a " +
-  "sample and a projection of all";
 
 /** Outputs that a check compares with their reference one by one, and whether a projection meets the rest. */
 type Coverage = "whole" | "sample" | "projected" | "strata";
