@@ -124,9 +124,10 @@ Deno.test("few channels of a result, or of one side of a filter, agree with the 
         });
         const choice = { layout, filterLayout, device, ...(sizes === undefined ? {} : { sizes }) };
         const { plan } = await convolve(gpu, problem, choice);
-        for (const trait of ["sources", "own", "shared", "split"]) {
+        for (const trait of ["sources", "own", "shared", "split", "overlapping"]) {
           if (plan.kernel.includes(trait)) seen.add(`${op} ${trait}`);
         }
+        if (/overlapping.*shared/.test(plan.kernel)) seen.add("overlapping and shared");
       },
     ),
     { numRuns: full ? 900 : 120, seed: 20261122 },
@@ -139,6 +140,9 @@ Deno.test("few channels of a result, or of one side of a filter, agree with the 
       "bwd-data sources",
       "fwd shared",
       "bwd-data shared",
+      "fwd overlapping",
+      "bwd-data overlapping",
+      "overlapping and shared",
       "bwd-filter own",
     ]
   ) {
@@ -370,6 +374,28 @@ Deno.test("bias and activation follow the sum", async () => {
       for (const batch of [3, 4]) {
         const epilogue = { bias: true, activation };
         await convolve(gpu, convProblem({ ...SMALL, batch }), { layout, epilogue });
+      }
+    }
+  }
+});
+
+Deno.test("groups whose channels no thread's divide are right in every type, layout and direction", async () => {
+  using gpu = await openDevice({ backend, optionalFeatures: ["shader-f16"] });
+  const dtypes = (["f32", "f16", "bf16"] as const).filter((dtype) =>
+    dtype !== "f16" || gpu.features.has("shader-f16")
+  );
+  for (const [few, groups, many] of [[7, 1, 8], [5, 3, 4]] as const) {
+    for (const op of ["fwd", "bwd-data"] as const) {
+      const [inChannels, outChannels] = op === "fwd" ? [many, few] : [few, many];
+      const problem = convProblem({
+        ...{ op, batch: 2, groups, inputSize: [7, 9], filterSize: [3, 3], padding: 1 },
+        ...{ inChannels: groups * inChannels, outChannels: groups * outChannels },
+      });
+      for (const layout of LAYOUTS) {
+        for (const dtype of dtypes) {
+          const { plan } = await convolve(gpu, problem, { layout, dtype });
+          assert.match(plan.kernel, /own\doverlapping/);
+        }
       }
     }
   }

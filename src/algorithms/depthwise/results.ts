@@ -61,11 +61,16 @@ const PAIRED = { places: 48, taps: 5 };
 /** Bytes of workgroup memory for filters, so that several workgroups have room. */
 const STAGED_BYTES = 16_384;
 
-/** Channels of a group that a thread takes together, so that it loads places once for all of them. */
+/**
+ * Channels of a group that a thread takes together, so that it loads places once for all of them: a divisor of the group's, or twice as
+ * many and more where threads have some twice.
+ */
 function ownChannels(results: number, vector: DepthwiseShape["vector"], most: number): number {
   if (vector === "channels") return 1;
-  for (let own = most; own > 1; own--) if (results % own === 0) return own;
-  return 1;
+  let divisor = Math.max(1, Math.min(most, results));
+  while (results % divisor > 0) divisor--;
+  const wide = Math.ceil(results / Math.ceil(results / most));
+  return wide >= 2 * divisor ? wide : divisor;
 }
 
 /** Forward or backward-data as one kernel does it. */
@@ -94,9 +99,14 @@ export function depthwiseShape(request: PlanRequest): DepthwiseShape {
     : layout === "nchw" && run === 3
     ? many
     : ownChannels(channelsOfGroup, vector, MOST_OWN.run);
-  const ownLanes = lanesOf(request, channels / own);
+  const channelThreads = problem.groups * Math.ceil(channelsOfGroup / own);
+  const ownLanes = lanesOf(request, channelThreads);
   const sums = width / sourceWidth({ vector });
-  const result = depthwiseStrides(request, resultTensor(op), resultWidth({ vector, own, sharing }));
+  const result = depthwiseStrides(
+    request,
+    resultTensor(op),
+    resultWidth({ op, group, vector, own, sharing }),
+  );
   const kind = isSoftware(request) ? "software" : "device";
   const products = along.taps * own * sourceWidth({ vector });
   const { multiprocessors, threadResults } = deviceOf(request);
@@ -109,7 +119,7 @@ export function depthwiseShape(request: PlanRequest): DepthwiseShape {
     ),
   );
   const threadsWith = (results: number) =>
-    Math.ceil(along.places / results) * problem.batch * channels / sums / own * sharing *
+    Math.ceil(along.places / results) * problem.batch * channelThreads / sums * sharing *
     axes.reduce((all, { places }, d) => d === run ? all : all * places, 1);
   let results = runLength(along.places, most, unit);
   // Of filters that are ordered first those of one channel are not cut.

@@ -6,14 +6,7 @@ import { axisSizes } from "../axes.ts";
 import { type EpilogueFactory, epilogueIterations, epilogueTrait } from "../epilogue.ts";
 import { loopIterations, type ModuleBuilder, type SizedKernel, templateKernel } from "../module.ts";
 import { treeSum } from "../sums.ts";
-import {
-  coordinateText,
-  isUneven,
-  resultsOf,
-  roundsText,
-  sumName,
-  threadText,
-} from "./products.ts";
+import { coordinateText, isUneven, roundsText, sumName, threadText } from "./products.ts";
 import { sharedStoreText, sharedSums, storeText } from "./stores.ts";
 import {
   channelVectors,
@@ -24,8 +17,10 @@ import {
   groupTraits,
   loopTurns,
   otherAxes,
+  overlaps,
   placeThreads,
   plus,
+  resultsOf,
   resultWidth,
   runProducts,
   sourcesOf,
@@ -173,7 +168,13 @@ function kernelName({ shape, others, sources }: DepthwiseText): string {
     `run${run}r${results}k${along.taps}s${along.stride}d${along.dilation}` +
     (op === "bwd-data" ? `p${along.padding % along.stride}` : ""),
     ...groupTraits(shape.group),
-    ...(shape.own > 1 ? [`own${shape.own}${resultsOf(shape) > shape.own ? "of" : ""}`] : []),
+    ...(shape.own > 1
+      ? [
+        `own${shape.own}${
+          overlaps(shape) ? "overlapping" : resultsOf(shape) > shape.own ? "of" : ""
+        }`,
+      ]
+      : []),
     ...(shape.columns > 1 ? [`columns${shape.columns}`] : []),
     ...(filter.staged ? [`staged${allTaps}`] : filter.vector ? ["taps4"] : []),
     ...(loop.over === "rounds" ? [] : [

@@ -8,9 +8,12 @@ import {
   depthwiseRounds,
   type DepthwiseShape,
   type DepthwiseText,
+  groupThreads,
   imageWidth,
   INNERMOST,
+  overlaps,
   plus,
+  resultsOf,
   roundIndices,
   runCount,
   sourcesOf,
@@ -74,6 +77,7 @@ export function coordinateText(text: DepthwiseText): string {
   const met = [...new Set(products.map(({ place }) => place))];
   return lines(
     digitsText("place", "place_", digits),
+    overlapText(text),
     columns > 1 && `  let at${INNERMOST} = pair * ${columns}u;`,
     others.map((d) =>
       op === "fwd"
@@ -139,14 +143,26 @@ export function sumName(
   return `sum${result}${own === 1 ? "" : `_${channel}`}${column === 0 ? "" : `_beside${column}`}`;
 }
 
-/** Result channels of a group. */
-export function resultsOf({ op, group }: DepthwiseShape): number {
-  return op === "fwd" ? group.outputs : group.inputs;
+/** WGSL of the result's channel that is the `which`-th of a thread's. */
+export function resultChannel(shape: DepthwiseShape, which: number): string {
+  return shape.own === 1 ? "channel" : `(${plus(firstResult(shape), which)})`;
 }
 
-/** WGSL of the result's channel that is the `which`-th of a thread's. */
-export function resultChannel({ own }: DepthwiseShape, which: number): string {
-  return own === 1 ? "channel" : `(${plus(`channel * ${own}u`, which)})`;
+/** WGSL of the first of a thread's result channels. */
+export function firstResult(shape: DepthwiseShape): string {
+  return overlaps(shape) ? "first_result" : `channel * ${shape.own}u`;
+}
+
+/** Declares `first_result`, and how many of a thread's channels are `repeated`, where the last thread of a group has its neighbour's. */
+function overlapText({ shape, module }: DepthwiseText): string[] {
+  if (!overlaps(shape)) return [];
+  const threads = module.size("group_threads", groupThreads(shape));
+  const results = module.size("group_results", resultsOf(shape));
+  return [
+    `  let wanted = channel % ${threads} * ${shape.own}u;`,
+    `  let repeated = wanted - min(wanted, ${results} - ${shape.own}u);`,
+    `  let first_result = channel / ${threads} * ${results} + wanted - repeated;`,
+  ];
 }
 
 /**
@@ -157,7 +173,9 @@ function groupedChannels({ shape, module, sources }: DepthwiseText) {
   const { op, group, filter, own } = shape;
   const results = resultsOf(shape);
   const { size } = module;
-  const first = results === own ? "channel" : `channel / ${size("group_threads", results / own)}`;
+  const first = results === own
+    ? "channel"
+    : `channel / ${size("group_threads", groupThreads(shape))}`;
   const source = sources === 1 ? first : `(${first} * ${size("group_sources", sources)} + which)`;
   const scale = sourceWidth(shape) === 4 && !filter.vector ? " * 4u" : "";
   return {

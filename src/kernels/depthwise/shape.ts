@@ -56,7 +56,10 @@ export interface DepthwiseShape extends DepthwisePlaces {
    * they have is added up in workgroup memory. 1 where a thread has all of them.
    */
   readonly sharing: number;
-  /** Neighbouring channels of its group that a thread has results of: of single elements or images, unless filters are staged. */
+  /**
+   * Neighbouring channels of its group that a thread has results of: of single elements or images, unless filters are staged. Where they
+   * do not divide a group's, the last thread's begin earlier, and what it has twice it leaves to its neighbour.
+   */
   readonly own: number;
   /**
    * Neighbouring places along the innermost axis that a thread makes a run of each for: what it loads for a tap of one serves the next
@@ -97,9 +100,26 @@ export function vectorWidth({ vector }: Pick<DepthwisePlaces, "vector">): 1 | 4 
 
 /** Elements of a vector of results. */
 export function resultWidth(
-  { vector, own, sharing }: Pick<DepthwiseShape, "vector" | "own" | "sharing">,
+  shape: Pick<DepthwiseShape, "op" | "group" | "vector" | "own" | "sharing">,
 ): 1 | 4 {
-  return vector === "sources" ? own === 4 && sharing === 1 ? 4 : 1 : vectorWidth({ vector });
+  const { vector, own, sharing } = shape;
+  if (vector !== "sources") return vectorWidth(shape);
+  return own === 4 && sharing === 1 && !overlaps(shape) ? 4 : 1;
+}
+
+/** Result channels of a group. */
+export function resultsOf({ op, group }: Pick<DepthwiseShape, "op" | "group">): number {
+  return op === "fwd" ? group.outputs : group.inputs;
+}
+
+/** Threads that have a group's result channels. */
+export function groupThreads(shape: Pick<DepthwiseShape, "op" | "group" | "own">): number {
+  return Math.ceil(resultsOf(shape) / shape.own);
+}
+
+/** Whether the last thread of a group has channels of its neighbour's. */
+export function overlaps(shape: Pick<DepthwiseShape, "op" | "group" | "own">): boolean {
+  return resultsOf(shape) % shape.own > 0;
 }
 
 /** Channels of a vector. */
@@ -280,5 +300,6 @@ export function placeThreads(shape: DepthwiseShape): number {
 
 /** Vectors of channels, or channels that a thread takes together. */
 export function channelVectors(shape: DepthwiseShape): number {
-  return shape.channels / channelWidth(shape) / shape.own;
+  const threads = overlaps(shape) ? groupThreads(shape) / resultsOf(shape) : 1 / shape.own;
+  return Math.round(shape.channels / channelWidth(shape) * threads);
 }

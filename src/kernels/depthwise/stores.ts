@@ -1,8 +1,15 @@
 import { lines, range } from "../lists.ts";
 import { applyEpilogue } from "../epilogue.ts";
 import { WORKGROUP_BYTES } from "../kernel.ts";
-import { type DepthwiseShape, type DepthwiseText, INNERMOST, plus, resultWidth } from "./shape.ts";
-import { ownName, resultChannel, sumName } from "./products.ts";
+import {
+  type DepthwiseShape,
+  type DepthwiseText,
+  INNERMOST,
+  overlaps,
+  plus,
+  resultWidth,
+} from "./shape.ts";
+import { firstResult, ownName, resultChannel, sumName } from "./products.ts";
 
 /** WGSL of where a thread's results lie, but for their channel and their place in the run. */
 function targetText({ shape, module, others, strides: { result: to } }: DepthwiseText): string {
@@ -30,7 +37,8 @@ export function sharedSums(shape: DepthwiseShape): { first: number; sums: string
 
 /** Stores WGSL's `value`, the sum named `which` of those of a run, if its place exists. */
 export function sharedStoreText(text: DepthwiseText): string {
-  const { shape: { run, results, own }, sized, strides: { result: to }, result, steps } = text;
+  const { shape, sized, strides: { result: to }, result, steps } = text;
+  const { run, results, own } = shape;
   const value = applyEpilogue(steps, "value", {
     width: 1,
     side: "rows",
@@ -41,8 +49,10 @@ export function sharedStoreText(text: DepthwiseText): string {
   const far = `result_channel * ${to.channel} + along * ${to.axes[run]}`;
   return lines(
     `    let along = block * ${results}u + which / ${own}u;`,
-    `    let result_channel = channel * ${own}u + which % ${own}u;`,
-    `    if (along < ${sized.places[run]}) {`,
+    `    let result_channel = ${firstResult(shape)} + which % ${own}u;`,
+    `    if (along < ${sized.places[run]}${
+      overlaps(shape) ? ` && which % ${own}u >= repeated` : ""
+    }) {`,
     `      let offset = ${targetText(text)} + ${far};`,
     `      ${result.store("offset", value)}`,
     "    }",
@@ -74,7 +84,9 @@ export function storeText(text: DepthwiseText): string {
       ` + ${column}u * ${to.axes[INNERMOST]}`,
     ];
     return [
-      `  if (${along} < ${sized.places[run]}${beside[0]}) {`,
+      `  if (${along} < ${sized.places[run]}${beside[0]}${
+        overlaps(shape) && m + 1 < own ? ` && ${m}u >= repeated` : ""
+      }) {`,
       `    let offset = ${ownName(shape, "target_place", m)} + (${along}) * ${to.axes[run]}${
         beside[1]
       };`,
