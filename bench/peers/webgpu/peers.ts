@@ -23,6 +23,7 @@ import { openOn } from "../../../src/gpu/open.ts";
 import { BACKENDS } from "../../../src/gpu/provider.ts";
 import { gpuTensor, prepareConvolution, prepareProduct } from "../../../src/layers/mod.ts";
 import { OPERATIONS } from "../../../src/problem/conv_problem.ts";
+import { parseGemm } from "../../../src/problem/gemm_suite.ts";
 import { median } from "../../../src/report/stats.ts";
 import { caseRecord } from "../../../src/run/case_record.ts";
 import { checkAgainst, computeReference } from "../../../src/run/check.ts";
@@ -30,7 +31,7 @@ import { convSubject } from "../../../src/run/conv_subject.ts";
 import { gemmSubject } from "../../../src/run/gemm_subject.ts";
 import { fillOperands } from "../../../src/run/operands.ts";
 import { type Subject, titleOf } from "../../../src/run/subject.ts";
-import { timeRivals } from "../../../src/run/timing.ts";
+import { timeRecord } from "../../../src/run/timing.ts";
 import { byGpu, byWall, faults, lastLent, lend, type Lent, timeCalls } from "./clock.ts";
 import { jaxJs } from "./jax.ts";
 import { onnxruntime } from "./onnxruntime.ts";
@@ -164,6 +165,19 @@ async function prepareOurs({ conv, gemm, layout = "nhwc", half, operands }: Case
   return { call, dispose, result: () => (call(), bound[layer.result].read()) };
 }
 
+/** What raises the GPU's clocks: our calls of a product, for 600 ms. */
+async function prepareWarmUp(): Promise<() => Promise<void>> {
+  const subject = gemmSubject(parseGemm("2048 2048 2048"), { dtype: "f32" });
+  const { call } = await prepareOurs(caseOf(subject, fillOperands(subject, made.fill, made.seed)));
+  return async () => {
+    const until = performance.now() + 600;
+    while (performance.now() < until) {
+      for (let i = 0; i < 100; i++) call();
+      await ownLent.device.queue.onSubmittedWorkDone();
+    }
+  };
+}
+
 /** The cases of the suites. */
 function readSubjects(): Subject[] {
   if (suites.length === 0) throw new Error("expected one at least, such as resnet3x3");
@@ -178,29 +192,28 @@ function readSubjects(): Subject[] {
   );
 }
 
-/** Times a case by the protocol of `wgconv bench`; by the wall calls fill 100 ms. */
-async function timeOf(
-  { name, peer, lent }: Timing,
-  call: () => unknown,
-  most: number,
-) {
+/**
+ * Times a case: samples of calls whose passes fill 5 ms, by the wall 100 ms, and which take 200 ms at most with what lies between. A
+ * product of ours warms the GPU up, because a library whose calls wait for the host would do so at idle clocks for seconds.
+ */
+async function timeOf({ name, peer, lent }: Timing, call: () => unknown, most: number) {
   const wall = WALL.includes(name);
   const [clock, unit] = wall ? [byWall, 1] as const : [byGpu, tick] as const;
-  const all: number[] = [];
-  const run = async ({ samples = 1, repeats = 1 }) => {
-    const samplesNs: number[] = [];
-    while (samplesNs.length < samples) {
-      const took = await timeCalls(clock, { peer, lent, call, most }, repeats);
-      samplesNs.push(Math.max(1, took.passes * unit / repeats));
-      all.push(took.all * unit / repeats / 1e6);
-    }
-    return { samplesNs, clock: "wall" } as const;
+  const sample = async (repeats: number) => {
+    const { passes, all } = await timeCalls(clock, { peer, lent, call, most }, repeats);
+    return { ns: Math.max(1, passes * unit / repeats), ms: all * unit / repeats / 1e6 };
   };
-  await run({ repeats: 2 });
-  const protocol = { samples, fillMs: wall ? 100 : 5 };
-  const [time] = await timeRivals(own.info.software, [{ copies: 1, run }], protocol);
-  const said = `${median(all.slice(-time!.samples.length)).toPrecision(3)} ms a call with gaps`;
-  return wall ? { time: time! } : { time: { ...time!, clock: "timestamp" }, said };
+  await sample(2);
+  const once = await sample(2);
+  const fill = (wall ? 100 : 5) * 1e6 / once.ns;
+  const repeats = Math.ceil(Math.min(fill, Math.max(1, 200 / once.ms)));
+  if (!own.info.software) await warmUp();
+  await sample(repeats);
+  const taken: Awaited<ReturnType<typeof sample>>[] = [];
+  while (taken.length < samples) taken.push(await sample(repeats));
+  const time = timeRecord(taken.map(({ ns }) => ns), repeats, wall ? "wall" : "timestamp");
+  const said = `${median(taken.map(({ ms }) => ms)).toPrecision(3)} ms a call with gaps`;
+  return wall ? { time } : { time, said };
 }
 
 /** Times a case by each library, and writes its record; of one that a library fails at, its message. */
@@ -245,6 +258,7 @@ async function measure(subject: Subject): Promise<void> {
   }
 }
 
+const warmUp = await prepareWarmUp();
 const until = performance.now() + 1000 * seconds;
 for (const subject of subjects) {
   if (performance.now() > until) break;
