@@ -8,7 +8,7 @@ import { convSubject } from "../src/run/conv_subject.ts";
 import { fillOperands } from "../src/run/operands.ts";
 import { checkResult } from "../src/run/case_checks.ts";
 import { runPlan } from "../src/run/executor.ts";
-import type { HostData, HostOperands, Subject } from "../src/run/subject.ts";
+import type { HostData, HostOperands } from "../src/run/subject.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
 import { filterLayoutFor } from "../src/tensor/layout.ts";
 import { elementCount } from "../src/tensor/tensor.ts";
@@ -37,35 +37,32 @@ export function operandsFor(request: PlanRequest): HostOperands {
   return fillOperands(convSubject(request), "uniform11", 5);
 }
 
-/** Runs a plan so many times, and holds the whole result against FP64. */
-export async function checkRun(
-  gpu: GpuDevice,
-  plan: Plan,
-  subject: Subject,
-  operands: HostOperands,
-  times = 1,
-) {
-  const { result } = await runPlan(gpu, plan, operands, subject.result, times);
-  const data = result as HostData;
-  const { arithmetic } = plan;
-  const job = { subject, operands, mode: "full", seed: 1, result: data, arithmetic } as const;
-  return { result: data, ...await checkResult(job) };
-}
-
-/** Plans and runs a request once, and holds the whole result against FP64. */
+/** Plans and runs a request, and holds the whole result against FP64. */
 export async function checkedResult(
   gpu: GpuDevice,
   request: PlanRequest,
-  operands: HostOperands = operandsFor(request),
+  operands?: HostOperands,
 ): Promise<{ plan: Plan; result: Float32Array<ArrayBuffer> }> {
   const plan = planConv(request);
+  return { plan, result: await checkedPlan(gpu, plan, request, operands) };
+}
+
+/** Runs a plan of a request twice, and holds the whole result against FP64. */
+export async function checkedPlan(
+  gpu: GpuDevice,
+  plan: Plan,
+  request: PlanRequest,
+  operands: HostOperands = operandsFor(request),
+): Promise<Float32Array<ArrayBuffer>> {
   const subject = convSubject(request);
+  const ran = await runPlan(gpu, plan, operands, subject.result, 2);
+  const result = ran.result as HostData;
   // The gate wants something to check.
-  if (accumulationLength(request.problem) * elementCount(subject.result.shape) === 0) {
-    const { result } = await runPlan(gpu, plan, operands, subject.result, 2);
-    return { plan, result: result as Float32Array<ArrayBuffer> };
+  if (accumulationLength(request.problem) * elementCount(subject.result.shape) > 0) {
+    const { arithmetic } = plan;
+    const job = { subject, operands, mode: "full", seed: 1, result, arithmetic } as const;
+    const { verdict, message } = await checkResult(job);
+    assert.equal(verdict, "pass", `${plan.kernel} ${request.layout}: ${message}`);
   }
-  const { result, verdict, message } = await checkRun(gpu, plan, subject, operands, 2);
-  assert.equal(verdict, "pass", `${plan.kernel} ${request.layout}: ${message}`);
-  return { plan, result: result as Float32Array<ArrayBuffer> };
+  return result as Float32Array<ArrayBuffer>;
 }

@@ -36,8 +36,21 @@ interface CaseJson {
 
 const ARCHIVE = new URL("../fixtures/conv_pytorch_f64.zip", import.meta.url);
 
+/** The case of a name. */
+export function goldenCase(name: string): GoldenCase {
+  const golden = loadGoldenCases().find((one) => one.name === name);
+  if (golden === undefined) throw new Error(`There is no golden case ${name}`);
+  return golden;
+}
+
+let loaded: GoldenCase[] | undefined;
+
 /** Loads the 22 cases of `fixtures/conv_pytorch_f64.zip`. */
 export function loadGoldenCases(): GoldenCase[] {
+  return loaded ??= readCases();
+}
+
+function readCases(): GoldenCase[] {
   const files = unzipSync(Deno.readFileSync(ARCHIVE));
   const file = (path: string) => {
     const bytes = files[path];

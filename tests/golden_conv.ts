@@ -1,3 +1,4 @@
+import assert from "#assert";
 import type { GoldenCase } from "./golden.ts";
 import type { AlgorithmName, DeviceLimits } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
@@ -12,7 +13,7 @@ import {
 } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { referenceConv } from "../src/reference/reference.ts";
-import { checkAgainst, type Checked, computeReference, type Reference } from "../src/run/check.ts";
+import { checkAgainst, computeReference, type Reference } from "../src/run/check.ts";
 import { type ConvAsked, convSubject } from "../src/run/conv_subject.ts";
 import { runPlan } from "../src/run/executor.ts";
 import type { HostData, HostOperands } from "../src/run/subject.ts";
@@ -67,20 +68,22 @@ export function goldenRequest(
 
 /**
  * Runs a golden case on the device and holds the result by the gate: of f32 against PyTorch's FP64 values, of operands that are rounded
- * against those of our own reference.
+ * against those of our own reference. Gives the kernel's name.
  */
-export async function runGolden(
+export async function agrees(
   gpu: GpuDevice,
   golden: GoldenCase,
   run: GoldenRun,
-): Promise<Checked & { kernel: string }> {
+): Promise<string> {
   const request = goldenRequest(gpu, golden, run);
   const reference = await referenceOf(golden, request);
   const plan = planConv(request);
   const { operands, subject } = reference;
   const { result } = await runPlan(gpu, plan, operands, subject.result, 2);
-  const checked = checkAgainst(reference, result as HostData, plan.arithmetic);
-  return { ...checked, kernel: plan.kernel };
+  const { verdict, message } = checkAgainst(reference, result as HostData, plan.arithmetic);
+  const what = `${golden.name} ${run.op} ${run.layout} with ${plan.kernel}`;
+  assert.equal(verdict, "pass", `${what}: ${message}`);
+  return plan.kernel;
 }
 
 const references = new Map<string, Promise<Reference>>();

@@ -1,16 +1,9 @@
 import fc from "fast-check";
-import { planConv } from "../src/algorithms/planner.ts";
-import type { Plan } from "../src/algorithms/plan.ts";
+import { checkedResult, convRequest } from "./checked_plan.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
-import { convResult, convSubject } from "../src/run/conv_subject.ts";
-import { fillOperands } from "../src/run/operands.ts";
-import { checkResult } from "../src/run/case_checks.ts";
-import { runPlan } from "../src/run/executor.ts";
-import type { HostOperands } from "../src/run/subject.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
 import { type ConvProblem, convProblem, dilatedSize } from "../src/problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
-import { filterLayoutFor, type Layout } from "../src/tensor/layout.ts";
+import type { Layout } from "../src/tensor/layout.ts";
 
 /** Fits every device with 16 slices, and compiles fast. */
 export const SMALLEST = "8x8x4_4x4";
@@ -94,7 +87,6 @@ export interface WinrsRun extends Partial<Omit<PlanRequest, "problem">> {
   readonly filter?: readonly [height: number, width: number];
   readonly problem?: ConvProblem;
   readonly layout: Layout;
-  readonly onResult?: (result: Float32Array) => void;
 }
 
 /** A request with sizes in a uniform. */
@@ -103,55 +95,14 @@ export function winrsRequest(
   problem: ConvProblem,
   more: Partial<PlanRequest>,
 ): PlanRequest {
-  const layout = more.layout ?? "nchw";
-  return {
-    problem,
-    dtype: "f32",
-    layout,
-    filterLayout: filterLayoutFor(layout),
-    epilogue: NO_EPILOGUE,
-    algorithm: "winrs",
-    limits: gpu.limits,
-    sizes: "uniform",
-    ...more,
-  };
+  return convRequest(gpu, problem, { algorithm: "winrs", ...more });
 }
 
-/** Runs a request. */
-export async function runWinrs(
+/** Runs a problem on seeded data and holds the gradient against FP64. Gives the kernels' names. */
+export async function checkWinrs(
   gpu: GpuDevice,
-  request: PlanRequest,
-  operands: HostOperands,
-): Promise<{ plan: Plan; result: Float32Array<ArrayBuffer> }> {
-  const plan = planConv(request);
-  const { result } = await runPlan(gpu, plan, operands, convResult(request.problem), 2);
-  return { plan, result };
-}
-
-/**
- * Runs a problem on seeded data and compares the gradient with the FP64 reference's. Gives the kernels' names.
- *
- * @throws {Error} if the gate fails.
- */
-export async function checkWinrs(gpu: GpuDevice, run: WinrsRun): Promise<string> {
-  const { filter, problem: given, onResult, ...more } = run;
-  const problem = given ?? filterProblem(filter ?? [3, 3]);
-  const request = winrsRequest(gpu, problem, more);
-  const subject = convSubject(request);
-  const operands = fillOperands(subject, "uniform11", 5);
-  const { plan, result } = await runWinrs(gpu, request, operands);
-  onResult?.(result);
-  const names = plan.passes.map(({ kernel }) => kernel.name).join(" ");
-  const { verdict, message } = await checkResult({
-    subject,
-    operands,
-    mode: "full",
-    seed: 1,
-    result,
-    arithmetic: plan.arithmetic,
-  });
-  if (verdict === "pass") return names;
-  throw new Error(
-    `${problem.filterSize.join("x")} ${request.layout} ${run.pair ?? ""} with ${names}: ${message}`,
-  );
+  { filter = [3, 3], problem = filterProblem(filter), ...more }: WinrsRun,
+): Promise<string> {
+  const { plan } = await checkedResult(gpu, winrsRequest(gpu, problem, more));
+  return plan.passes.map(({ kernel }) => kernel.name).join(" ");
 }

@@ -13,6 +13,7 @@ import { elementCount } from "../tensor/tensor.ts";
 import { activate } from "../problem/activations.ts";
 import { type GemmInputs, referenceGemm } from "./gemm.ts";
 import { projectGemm } from "./gemm_projection.ts";
+import { plainGemm, type PlainResult } from "../../tests/support/plain_reference.ts";
 import { randomStream } from "./sample.ts";
 
 function operandsOf(problem: GemmProblem, seed: number): GemmInputs {
@@ -23,38 +24,6 @@ function operandsOf(problem: GemmProblem, seed: number): GemmInputs {
       () => 2 * random() - 1,
     );
   return Object.fromEntries(gemmOperands(problem).map((which) => [which, make(which)]));
-}
-
-/** The definition, one result at a time. */
-function naiveGemm(problem: GemmProblem, operands: GemmInputs) {
-  const { m, n, k, batch, transpose, alpha, beta } = problem;
-  const { a, b, c, bias, residual } = operands;
-  const values: number[] = [];
-  const magnitudes: number[] = [];
-  for (let one = 0; one < batch; one++) {
-    for (let i = 0; i < m; i++) {
-      for (let j = 0; j < n; j++) {
-        let sum = 0, size = 0;
-        for (let l = 0; l < k; l++) {
-          const left = a![one * m * k + (transpose[0] === "n" ? i * k + l : l * m + i)]!;
-          const right = b![one * k * n + (transpose[1] === "n" ? l * n + j : j * k + l)]!;
-          sum += left * right;
-          size += Math.abs(left * right);
-        }
-        const terms = [
-          beta === 0 ? 0 : beta * c![(one * m + i) * n + j]!,
-          problem.bias === "none" ? 0 : bias![problem.bias === "row" ? i : j]!,
-        ];
-        const skip = problem.residual ? residual![(one * m + i) * n + j]! : 0;
-        const argument = terms.reduce((total, term) => total + term, alpha * sum);
-        values.push(activate(problem.activation, argument) + skip);
-        magnitudes.push(
-          [...terms, skip].reduce((total, term) => total + Math.abs(term), Math.abs(alpha) * size),
-        );
-      }
-    }
-  }
-  return { values, magnitudes };
 }
 
 const problems = fc.record({
@@ -73,7 +42,7 @@ const problems = fc.record({
 /** Asserts that results are the definition's, to `1e-14` of the largest term. */
 function assertSame(
   got: { values: Float64Array; magnitudes: Float64Array; indices?: Float64Array },
-  want: { values: number[]; magnitudes: number[] },
+  want: PlainResult,
   alsoMagnitudes: boolean,
 ) {
   got.values.forEach((value, i) => {
@@ -94,7 +63,7 @@ Deno.test("referenceGemm() equals the definition for any size, transpose and epi
       assert.deepEqual(got.shape, [problem.batch, problem.m, problem.n]);
       assert.equal(got.values.length, elementCount(got.shape));
       const exact = !["sigmoid", "tanh"].includes(problem.activation);
-      assertSame(got, naiveGemm(problem, operands), exact);
+      assertSame(got, plainGemm(problem, operands), exact);
     }),
     { numRuns: 300, seed: 20261121 },
   );
@@ -105,7 +74,7 @@ Deno.test("referenceGemm() covers one row, one column, no depth and nothing", as
     for (const [m, n, k] of [[1, 70, 33], [70, 1, 33], [1, 1, 5], [4, 5, 0], [0, 5, 3]] as const) {
       const problem = gemmProblem({ m, n, k, transpose, beta: 0.5, bias: "row" });
       const operands = operandsOf(problem, m + n);
-      assertSame(await referenceGemm(problem, operands), naiveGemm(problem, operands), true);
+      assertSame(await referenceGemm(problem, operands), plainGemm(problem, operands), true);
     }
   }
 });
@@ -117,7 +86,7 @@ Deno.test("referenceGemm() samples every row of every product of the batch", asy
   assert.equal(got.values.length, 90);
   const rows = new Set(Array.from(got.indices!, (index) => Math.floor(index / 50)));
   assert.equal(rows.size, 18);
-  assertSame(got, naiveGemm(problem, operands), true);
+  assertSame(got, plainGemm(problem, operands), true);
 });
 
 Deno.test("referenceGemm() reads f16 and i8, and computes the same on Workers", async () => {

@@ -5,7 +5,7 @@ import type { ReferenceResult } from "../../src/reference/reference.ts";
 import { unravelIndex } from "../../src/tensor/tensor.ts";
 import { Finding } from "./attack.ts";
 import type { Draw } from "./draw.ts";
-import type { PlainResult } from "./plain_reference.ts";
+import type { PlainResult } from "../support/plain_reference.ts";
 
 /** What a case made, and how it is judged. */
 export interface Computed {

@@ -16,7 +16,7 @@ import { stridesInLayout } from "../../src/tensor/layout.ts";
 import { rowMajorStrides, unravelIndex } from "../../src/tensor/tensor.ts";
 import { type Attack, Finding, messageFault, type Outcome } from "./attack.ts";
 import { Draw } from "./draw.ts";
-import { plainConv, plainGemm } from "./plain_reference.ts";
+import { plainConv, plainGemm } from "../support/plain_reference.ts";
 import { caseOf, type ConvCase, type GemmCase } from "./problem_cases.ts";
 import { type Computed, holdFault, type Values } from "./problem_faults.ts";
 import { makeSpecial, specialOf, withSpecial } from "./specials.ts";

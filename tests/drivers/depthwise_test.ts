@@ -17,7 +17,7 @@ import { convSubject } from "../../src/run/conv_subject.ts";
 import { runPlan } from "../../src/run/executor.ts";
 import { checkedResult, convRequest, operandsFor } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
-import { runGolden } from "../golden_conv.ts";
+import { agrees } from "../golden_conv.ts";
 import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
 import { backend, full } from "./driver.ts";
 
@@ -42,9 +42,7 @@ Deno.test("depthwise agrees with PyTorch in every layout", async () => {
   for (const one of cases) {
     for (const op of OPERATIONS) {
       for (const layout of LAYOUTS) {
-        const run = { op, algorithm: "depthwise", layout };
-        const { verdict, message, kernel } = await runGolden(gpu, one, run);
-        assert.equal(verdict, "pass", `${one.name} with ${kernel}: ${message}`);
+        await agrees(gpu, one, { op, algorithm: "depthwise", layout });
       }
     }
   }

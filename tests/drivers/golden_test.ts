@@ -6,8 +6,8 @@ import assert from "#assert";
 import { openDevice } from "../../src/gpu/device.ts";
 import { OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
-import { loadGoldenCases } from "../golden.ts";
-import { type GoldenRun, runGolden } from "../golden_conv.ts";
+import { goldenCase, loadGoldenCases } from "../golden.ts";
+import { agrees, type GoldenRun } from "../golden_conv.ts";
 import { backend, full } from "./driver.ts";
 
 const cases = loadGoldenCases();
@@ -32,8 +32,7 @@ for (const run of MATRIX) {
     using gpu = await openDevice({ backend });
     assert.ok(chosen.length >= 3);
     for (const golden of chosen) {
-      const { verdict, message, kernel } = await runGolden(gpu, golden, run);
-      assert.equal(verdict, "pass", `${golden.name} with ${kernel}: ${message}`);
+      await agrees(gpu, golden, run);
     }
   });
 }
@@ -43,19 +42,18 @@ Deno.test("every policy agrees with PyTorch where nothing divides its tiles", as
   // SwiftShader takes gigabytes to compile what the larger ones unroll.
   const all = full && !/swiftshader/i.test(gpu.info.adapter);
   const policies = all ? ["small", "wide", "tall", "large", "huge"] : ["small"];
-  const golden = cases.find(({ name }) => name === "pointwise")!;
+  const golden = goldenCase("pointwise");
   for (const policy of policies) {
     for (const op of OPERATIONS) {
       const run: GoldenRun = { op, algorithm: "implicit-gemm", layout: "nhwc", policy };
-      const { verdict, message, kernel } = await runGolden(gpu, golden, run);
-      assert.equal(verdict, "pass", `${policy} with ${kernel}: ${message}`);
+      await agrees(gpu, golden, run);
     }
   }
 });
 
 Deno.test("tensors larger than one binding are read and written in parts", async () => {
   using gpu = await openDevice({ backend });
-  const golden = cases.find(({ name }) => name === "stride2_3x3")!;
+  const golden = goldenCase("stride2_3x3");
   for (const op of OPERATIONS) {
     for (const layout of LAYOUTS) {
       const limits = { maxStorageBufferBindingSize: 12_288 };
@@ -67,9 +65,7 @@ Deno.test("tensors larger than one binding are read and written in parts", async
         splits: 1,
         limits,
       };
-      const { verdict, message, kernel } = await runGolden(gpu, golden, run);
-      assert.match(kernel, /_parts/);
-      assert.equal(verdict, "pass", `${kernel}: ${message}`);
+      assert.match(await agrees(gpu, golden, run), /_parts/);
     }
   }
 });
@@ -77,7 +73,7 @@ Deno.test("tensors larger than one binding are read and written in parts", async
 Deno.test("baked sizes compute what sizes from a uniform compute", async () => {
   using gpu = await openDevice({ backend });
   for (const name of FEW) {
-    const golden = cases.find((one) => one.name === name)!;
+    const golden = goldenCase(name);
     for (const op of OPERATIONS) {
       const run: GoldenRun = {
         op,
@@ -86,8 +82,7 @@ Deno.test("baked sizes compute what sizes from a uniform compute", async () => {
         policy: "tiny",
         sizes: "constant",
       };
-      const { verdict, message, kernel } = await runGolden(gpu, golden, run);
-      assert.equal(verdict, "pass", `${name} with ${kernel}: ${message}`);
+      await agrees(gpu, golden, run);
     }
   }
 });

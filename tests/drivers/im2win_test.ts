@@ -13,7 +13,7 @@ import {
 import { type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
-import { runGolden } from "../golden_conv.ts";
+import { agrees } from "../golden_conv.ts";
 import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
 import { backend, full } from "./driver.ts";
 
@@ -31,9 +31,7 @@ for (const algorithm of ALGORITHMS) {
       const cases = all ? golden : golden.filter(({ name }) => FEW.includes(name));
       assert.ok(cases.length >= FEW.length);
       for (const one of cases) {
-        const run = { op: "fwd", algorithm, layout, schedule: { policy: "tiny" } } as const;
-        const { verdict, message, kernel } = await runGolden(gpu, one, run);
-        assert.equal(verdict, "pass", `${one.name} with ${kernel}: ${message}`);
+        await agrees(gpu, one, { op: "fwd", algorithm, layout, policy: "tiny" });
       }
     }
   });

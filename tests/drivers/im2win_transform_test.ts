@@ -1,6 +1,7 @@
 /** The transforms of im2win and im2col on the driver at hand, against what their definitions say. */
 import assert from "#assert";
 import fc from "fast-check";
+import { convRequest } from "../checked_plan.ts";
 import { randomAxes, spatialSizes } from "../random_axes.ts";
 import { backend, full } from "./driver.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
@@ -17,10 +18,9 @@ import {
   tensorShape,
 } from "../../src/problem/conv_problem.ts";
 import { printDescriptor } from "../../src/problem/descriptor.ts";
-import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
-import { filterLayoutFor, type Layout, LAYOUTS, stridesInLayout } from "../../src/tensor/layout.ts";
+import { type Layout, LAYOUTS, stridesInLayout } from "../../src/tensor/layout.ts";
 import { elementCount } from "../../src/tensor/tensor.ts";
 
 /** Runs the transform of a request's plan on one input and gives that and a workspace buffer, by name. */
@@ -46,17 +46,8 @@ function requestOf(
   layout: Layout,
   sizes: SizeMode,
 ): PlanRequest {
-  return {
-    problem,
-    dtype: "f32",
-    layout,
-    filterLayout: filterLayoutFor(layout),
-    epilogue: NO_EPILOGUE,
-    algorithm,
-    schedule: { policy: "tiny", splits: 1 },
-    limits: gpu.limits,
-    sizes,
-  };
+  const schedule = { policy: "tiny", splits: 1 };
+  return convRequest(gpu, problem, { algorithm, layout, sizes, schedule });
 }
 
 /** Coordinates of every element of a shape, the last fastest. */

@@ -1,10 +1,10 @@
 /** Convolutions of int8 tensors on the driver at hand: exactly the reference's. */
 import assert from "#assert";
 import fc from "fast-check";
-import { H200_LIMITS } from "../../bench/h200_limits.ts";
-import { H200_UNITS } from "../../bench/h200_limits.ts";
+import { H200_LIMITS, H200_UNITS } from "../../bench/h200_limits.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
+import { plainIntegers } from "../support/plain_reference.ts";
 import { ONE_WORKGROUP } from "../support/one_workgroup.ts";
 import { backend, full } from "./driver.ts";
 import { type AlgorithmName, DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
@@ -40,37 +40,6 @@ async function conv(
   return { ...await checkedResult(gpu, request, operands), operands };
 }
 
-/** A convolution by its definition, in whole numbers. */
-function byDefinition(problem: ConvProblem, { input, filter, bias }: HostOperands): number[] {
-  const { batch, inChannels, outChannels, groups } = problem;
-  const [H, W] = problem.inputSize, [R, S] = problem.filterSize, [P, Q] = problem.outputSize;
-  const [sh, sw] = problem.stride, [ph, pw] = problem.paddingBegin, [dh, dw] = problem.dilation;
-  const [C, K] = [inChannels / groups, outChannels / groups];
-  const sums: number[] = [];
-  for (let n = 0; n < batch; n++) {
-    for (let p = 0; p < P!; p++) {
-      for (let q = 0; q < Q!; q++) {
-        for (let k = 0; k < outChannels; k++) {
-          let sum = bias?.[k] ?? 0;
-          for (let r = 0; r < R!; r++) {
-            for (let s = 0; s < S!; s++) {
-              const y = p * sh! + r * dh! - ph!, x = q * sw! + s * dw! - pw!;
-              if (y < 0 || y >= H! || x < 0 || x >= W!) continue;
-              for (let c = 0; c < C; c++) {
-                const channel = Math.floor(k / K) * C + c;
-                sum += input![((n * H! + y) * W! + x) * inChannels + channel]! *
-                  filter![((k * R! + r) * S! + s) * C + c]!;
-              }
-            }
-          }
-          sums.push(sum);
-        }
-      }
-    }
-  }
-  return sums;
-}
-
 const GOLDEN: ConvProblemInit = {
   batch: 2,
   groups: 2,
@@ -91,9 +60,9 @@ Deno.test("int8 convolutions are their definition, whatever their channels divid
     for (const [inChannels, outChannels] of [[16, 8], [8, 6], [6, 10], [32, 64]] as const) {
       const problem = convProblem({ ...GOLDEN, inChannels, outChannels });
       const sums = await conv(gpu, problem, { algorithm });
-      assert.deepEqual([...sums.result], byDefinition(problem, sums.operands));
+      assert.deepEqual([...sums.result], plainIntegers(problem, sums.operands));
       const active = await conv(gpu, problem, { algorithm, epilogue: bias });
-      const expected = byDefinition(problem, active.operands);
+      const expected = plainIntegers(problem, active.operands);
       assert.deepEqual([...active.result], expected.map((sum) => Math.max(0, sum)));
     }
   }

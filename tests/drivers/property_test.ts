@@ -162,15 +162,7 @@ Deno.test("an operation without products gives zeros, or the bias", async () => 
   const noChannels = convProblem({ ...sizes, batch: 1, inChannels: 0, outChannels: 3 });
   for (const algorithm of ["direct", "implicit-gemm"] as const) {
     const plan = (problem: ConvProblem, epilogue: Epilogue) =>
-      planConv({
-        problem,
-        dtype: "f32",
-        layout: "nchw",
-        filterLayout: "kcrs",
-        epilogue,
-        algorithm,
-        limits: gpu.limits,
-      });
+      planConv(convRequest(gpu, problem, { algorithm, epilogue, sizes: "constant" }));
     const zero = await runPlan(gpu, plan(noImages, NO_EPILOGUE), {}, convResult(noImages), 2);
     assert.deepEqual([...zero.result], new Array(24).fill(0));
     const bias = Float32Array.of(1, 2, 3);

@@ -3,7 +3,7 @@ import type { PlanRequest } from "../../src/algorithms/request.ts";
 import type { GpuDevice } from "../../src/gpu/device.ts";
 import type { ConvProblem } from "../../src/problem/conv_problem.ts";
 import { convRequest } from "../checked_plan.ts";
-import { type GoldenCase, loadGoldenCases } from "../golden.ts";
+import { loadGoldenCases } from "../golden.ts";
 
 export const ALGORITHMS = ["winograd1d", "winograd2d"] as const;
 export const OPS = ["fwd", "bwd-data"] as const;
@@ -13,12 +13,6 @@ export const SMALLEST = "8x8x4_4x4";
 export const cases = loadGoldenCases().filter(({ problems: { fwd: { stride, dilation } } }) =>
   [...stride, ...dilation].every((value) => value === 1)
 );
-
-export function named(name: string): GoldenCase {
-  const golden = cases.find((one) => one.name === name);
-  if (golden === undefined) throw new Error(`There is no golden case ${name}`);
-  return golden;
-}
 
 /** A request of `winograd1d` with the smallest tiles, where `more` says nothing else. */
 export function requestFor(

@@ -1,27 +1,21 @@
 /** Fused Winograd on the driver at hand: golden cases by tile, layout, policy and sizes. */
 import assert from "#assert";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import { openDevice } from "../../src/gpu/device.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
-import type { GoldenCase } from "../golden.ts";
-import { type GoldenRun, runGolden } from "../golden_conv.ts";
+import { goldenCase } from "../golden.ts";
+import { agrees, type GoldenRun } from "../golden_conv.ts";
 import { backend, full } from "./driver.ts";
-import { ALGORITHMS, cases, named, OPS, SMALLEST } from "./winograd_fused.ts";
+import { ALGORITHMS, cases, OPS, SMALLEST } from "./winograd_fused.ts";
 
 /** Groups, channels that divide nothing, padding beyond the filter. */
 const FEW = ["groups_4", "odd_channels", "wide_pad"];
 /** Each filter size is a kernel of its own, which takes seconds to compile on a CPU. */
 const MANY = cases.filter(({ name }) => !/^filter_([4678]x|7x1)/.test(name));
 
-async function agrees(gpu: GpuDevice, golden: GoldenCase, run: GoldenRun): Promise<string> {
-  const { verdict, message, kernel } = await runGolden(gpu, golden, run);
-  assert.equal(verdict, "pass", `${golden.name} with ${kernel}: ${message}`);
-  return kernel;
-}
-
 for (const algorithm of ALGORITHMS) {
   for (const op of OPS) {
     for (const layout of LAYOUTS) {
-      const chosen = full ? cases : layout === "nchw" && op === "fwd" ? MANY : FEW.map(named);
+      const chosen = full ? cases : layout === "nchw" && op === "fwd" ? MANY : FEW.map(goldenCase);
       Deno.test(`${algorithm} ${op} ${layout} agrees with PyTorch on ${chosen.length} cases`, async () => {
         using gpu = await openDevice({ backend });
         for (const golden of chosen) {
@@ -62,7 +56,7 @@ for (const algorithm of ALGORITHMS) {
     for (const [index, [name, tile]] of tiles.entries()) {
       for (const op of full ? OPS : [OPS[index % 2]!]) {
         for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
-          await agrees(gpu, named(name), { op, algorithm, layout, tile, policy: SMALLEST });
+          await agrees(gpu, goldenCase(name), { op, algorithm, layout, tile, policy: SMALLEST });
         }
       }
     }
@@ -89,7 +83,7 @@ Deno.test("policies, sums in parts, baked sizes and bindings in parts agree with
       for (const op of full ? OPS : [OPS[index % 2]!]) {
         // SwiftShader's workgroups are small.
         if (index > 3 && gpu.limits.maxComputeInvocationsPerWorkgroup < 1024) continue;
-        const kernel = await agrees(gpu, named("resnet_conv2_small"), { op, layout, ...run });
+        const kernel = await agrees(gpu, goldenCase("resnet_conv2_small"), { op, layout, ...run });
         if (run.limits !== undefined) assert.match(kernel, /_parts/);
       }
     }
@@ -115,7 +109,7 @@ Deno.test("threads that have all slices agree with PyTorch, also where no whole 
     if (run.dtype === "f16" && !gpu.features.has("shader-f16")) continue;
     for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
       for (const op of full ? OPS : [OPS[index % 2]!]) {
-        const kernel = await agrees(gpu, named("odd_channels"), { op, layout, ...run });
+        const kernel = await agrees(gpu, goldenCase("odd_channels"), { op, layout, ...run });
         assert.match(kernel, /4x4a/);
       }
     }

@@ -14,9 +14,10 @@ import { ACTIVATIONS } from "../../src/problem/activations.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest, operandsFor } from "../checked_plan.ts";
+import { goldenCase } from "../golden.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
 import { backend, full } from "./driver.ts";
-import { ALGORITHMS, named, OPS, requestFor, SMALLEST } from "./winograd_fused.ts";
+import { ALGORITHMS, OPS, requestFor, SMALLEST } from "./winograd_fused.ts";
 
 /** How threads of a slice lie and copy: each choice is text of its own. */
 const THREADS = {
@@ -237,13 +238,13 @@ Deno.test("winograd1d takes strides and dilation of the axes it does not tile", 
   const backward = { ...forward, op: "bwd-data" as const, stride: [1, 1] };
   for (const init of [forward, backward]) {
     const request = requestFor(gpu, convProblem(init), { layout: "nhwc", tile: "F(2,3)" });
-    await checkedResult(gpu, request, operandsFor(request));
+    await checkedResult(gpu, request);
   }
 });
 
 Deno.test("devices with the least limits get policies that work", async () => {
   using gpu = await openDevice({ backend });
-  const request = requestFor(gpu, convProblem(named("odd_channels").problems.fwd), {
+  const request = requestFor(gpu, convProblem(goldenCase("odd_channels").problems.fwd), {
     layout: "nhwc",
     limits: DEFAULT_LIMITS,
   });
@@ -278,7 +279,7 @@ Deno.test("without channels the result is the bias or zeros, without images ther
 Deno.test("the same plan gives the same bits", async () => {
   using gpu = await openDevice({ backend });
   for (const algorithm of ALGORITHMS) {
-    const problem = convProblem(named("odd_channels").problems["bwd-data"]);
+    const problem = convProblem(goldenCase("odd_channels").problems["bwd-data"]);
     const request = requestFor(gpu, problem, { algorithm, layout: "chwn" });
     const operands = operandsFor(request);
     const [first, second] = [
@@ -329,7 +330,7 @@ Deno.test("random problems of one to three axes agree with the reference", async
           ? { layout, sizes, algorithm: "winograd2d", tile: "F(2x2,2x3)" }
           : { layout, sizes, tile: "F(2,3)" },
       );
-      await checkedResult(gpu, request, operandsFor(request));
+      await checkedResult(gpu, request);
     },
   );
   await fc.assert(property, { numRuns: full ? 150 : 12, seed: 20261120 });

@@ -7,12 +7,11 @@ import { convResult } from "../../src/run/conv_subject.ts";
 import { runPlan } from "../../src/run/executor.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
-import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
+import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { formatTile } from "../../src/winograd/tile.ts";
-import { type GoldenCase, loadGoldenCases } from "../golden.ts";
-import { type GoldenRun, runGolden } from "../golden_conv.ts";
-import { checkedResult, operandsFor } from "../checked_plan.ts";
+import { goldenCase, loadGoldenCases } from "../golden.ts";
+import { agrees, type GoldenRun } from "../golden_conv.ts";
+import { checkedResult, convRequest, operandsFor } from "../checked_plan.ts";
 import { sizeModes } from "../random_axes.ts";
 import { backend, full } from "./driver.ts";
 
@@ -24,21 +23,9 @@ const cases = loadGoldenCases().filter(({ problems: { fwd: { stride } } }) =>
 /** Groups, channels that divide nothing, padding beyond the filter, one transformed axis. */
 const FEW = ["groups_4", "odd_channels", "wide_pad", "filter_1x7"];
 
-async function agrees(gpu: GpuDevice, golden: GoldenCase, run: GoldenRun): Promise<string> {
-  const { verdict, message, kernel } = await runGolden(gpu, golden, run);
-  assert.equal(verdict, "pass", `${golden.name} with ${kernel}: ${message}`);
-  return kernel;
-}
-
-function named(name: string): GoldenCase {
-  const golden = cases.find((one) => one.name === name);
-  if (golden === undefined) throw new Error(`There is no golden case ${name}`);
-  return golden;
-}
-
 for (const op of OPERATIONS) {
   for (const layout of LAYOUTS) {
-    const chosen = full || layout === "nchw" ? cases : FEW.map(named);
+    const chosen = full || layout === "nchw" ? cases : FEW.map(goldenCase);
     Deno.test(`${algorithm} ${op} ${layout} agrees with PyTorch on ${chosen.length} cases`, async () => {
       using gpu = await openDevice({ backend });
       assert.ok(chosen.length >= FEW.length);
@@ -72,7 +59,7 @@ Deno.test("tiles agree with PyTorch, whatever their size", async () => {
     for (const [name, tile] of op === "bwd-filter" ? filters : images) {
       for (const layout of full ? LAYOUTS : ["nchw"] as const) {
         const run: GoldenRun = { op, algorithm, layout, tile, policy: "tiny" };
-        const kernel = await agrees(gpu, named(name), run);
+        const kernel = await agrees(gpu, goldenCase(name), run);
         assert.match(kernel, new RegExp(`_m\\d+x\\d+r\\d+x\\d+_32x32x8_${layout}`));
       }
     }
@@ -91,7 +78,7 @@ Deno.test("baked sizes, other policies, split depth and bindings in parts agree 
     for (const [index, more] of runs.entries()) {
       const layout = LAYOUTS[index % LAYOUTS.length]!;
       const run: GoldenRun = { op, algorithm, layout, policy: "tiny", ...more };
-      const kernel = await agrees(gpu, named("odd_channels"), run);
+      const kernel = await agrees(gpu, goldenCase("odd_channels"), run);
       if (more.limits !== undefined) assert.match(kernel, /_parts/);
     }
   }
@@ -108,19 +95,8 @@ const SEVEN = convProblem({
 });
 
 function requestFor(gpu: GpuDevice, problem: ConvProblem, more: Partial<PlanRequest>): PlanRequest {
-  const layout = more.layout ?? "nchw";
-  return {
-    problem,
-    dtype: "f32",
-    layout,
-    filterLayout: filterLayoutFor(layout),
-    epilogue: NO_EPILOGUE,
-    algorithm,
-    limits: gpu.limits,
-    sizes: "uniform",
-    ...more,
-    schedule: { policy: "tiny", splits: 1, ...more.schedule },
-  };
+  const schedule = { policy: "tiny", splits: 1, ...more.schedule };
+  return convRequest(gpu, problem, { algorithm, ...more, schedule });
 }
 
 Deno.test("chunks of the batch compute what the whole batch computes, bit for bit but for ∇W's order of sums", async () => {
@@ -189,7 +165,7 @@ Deno.test("one axis is transformed alone", async () => {
   for (const op of OPERATIONS) {
     const tile = op === "bwd-filter" ? "F(3,6)" : "F(1x6,1x3)";
     const request = requestFor(gpu, { ...problem, op }, { layout: "nhwc", tile });
-    const { plan } = await checkedResult(gpu, request, operandsFor(request));
+    const { plan } = await checkedResult(gpu, request);
     assert.match(plan.kernel, op === "bwd-filter" ? /_m1x3r1x6_/ : /_m1x6r1x3_/);
   }
 });
@@ -255,7 +231,7 @@ Deno.test("random problems and tiles agree with the reference", async () => {
         ? formatTile({ n: filterSize, r: steps })
         : formatTile({ n: steps, r: filterSize });
       const request = requestFor(gpu, problem, { layout, tile, sizes });
-      await checkedResult(gpu, request, operandsFor(request));
+      await checkedResult(gpu, request);
     },
   );
   await fc.assert(property, { numRuns: full ? 100 : 20, seed: 20261120 });

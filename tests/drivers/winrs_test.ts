@@ -1,16 +1,16 @@
 /** WinRS on the driver at hand: filters of every size, golden cases, forced pairs and segments, small devices. */
 import assert from "#assert";
 import fc from "fast-check";
-import { checkRun } from "../checked_plan.ts";
+import { checkedPlan, checkedResult } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
-import { runGolden } from "../golden_conv.ts";
+import { agrees } from "../golden_conv.ts";
 import { sizeModes } from "../random_axes.ts";
 import { configureAs, parsePair } from "../support/winrs_figures.ts";
 import {
   checkWinrs,
+  filterProblem,
   filterSizes,
   randomGradients,
-  runWinrs,
   SMALLEST,
   winrsRequest,
 } from "../winrs_conv.ts";
@@ -24,8 +24,6 @@ import { openDevice } from "../../src/gpu/device.ts";
 import type { GpuDevice } from "../../src/gpu/gpu_device.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
-import { convSubject } from "../../src/run/conv_subject.ts";
-import { fillOperands } from "../../src/run/operands.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { defined } from "../../src/defined.ts";
 
@@ -54,14 +52,9 @@ for (const layout of LAYOUTS) {
     using gpu = await open();
     assert.ok(chosen.length >= FEW.length);
     for (const one of chosen) {
-      const run = {
-        op: "bwd-filter",
-        algorithm: "winrs",
-        layout,
-        schedule: { policy: SMALLEST },
-      } as const;
-      const { verdict, message, kernel } = await runGolden(gpu, one, run);
-      assert.equal(verdict, "pass", `${one.name} with ${kernel}: ${message}`);
+      await agrees(gpu, one, {
+        ...{ op: "bwd-filter", algorithm: "winrs", layout, policy: SMALLEST },
+      });
     }
   });
 }
@@ -301,10 +294,7 @@ Deno.test("vectors of channels, and tiles that are counted, agree with FP64", as
     const request = winrsRequest(gpu, problem, { layout, schedule: { policy: SMALLEST } });
     const plan = expectPlanned(planConfiguration(request, "constant", configuration));
     assert.match(plan.passes[0]!.kernel.wgsl, /step_tile == tile_count/);
-    const subject = convSubject(request);
-    const operands = fillOperands(subject, "uniform11", 5);
-    const { verdict, message } = await checkRun(gpu, plan, subject, operands, 2);
-    assert.equal(verdict, "pass", `${plan.kernel}: ${message}`);
+    await checkedPlan(gpu, plan, request);
   }
 });
 
@@ -340,10 +330,7 @@ Deno.test("segments of unlike height and width sum each row and tile once, of on
         sizes: mode,
       });
       const plan = expectPlanned(planConfiguration(request, mode, configuration));
-      const subject = convSubject(request);
-      const operands = fillOperands(subject, "uniform11", 5);
-      const { verdict, message } = await checkRun(gpu, plan, subject, operands, 2);
-      assert.equal(verdict, "pass", `${name} ${layout} ${mode}: ${message}`);
+      await checkedPlan(gpu, plan, request);
     }
   }
 });
@@ -364,28 +351,23 @@ Deno.test("without images or channels of one side the gradient is zeros or empty
   const sizes = { inputSize: [5, 6], filterSize: [3, 3], op: "bwd-filter" as const };
   const noImages = convProblem({ ...sizes, batch: 0, inChannels: 2, outChannels: 3 });
   for (const layout of LAYOUTS) {
-    const { result } = await runWinrs(
-      gpu,
-      winrsRequest(gpu, noImages, { layout, schedule: { policy: SMALLEST } }),
-      {},
-    );
+    const request = winrsRequest(gpu, noImages, { layout, schedule: { policy: SMALLEST } });
+    const { result } = await checkedResult(gpu, request);
     assert.deepEqual([...result], new Array(54).fill(0));
   }
   const noInput = convProblem({ ...sizes, batch: 2, inChannels: 0, outChannels: 3 });
   const request = winrsRequest(gpu, noInput, { schedule: { policy: SMALLEST } });
-  const { plan } = await runWinrs(gpu, request, { output: new Float32Array(2 * 3 * 12) });
+  const { plan } = await checkedResult(gpu, request);
   assert.deepEqual(plan.passes, []);
 });
 
 Deno.test("the same plan gives the same bits", async () => {
   using gpu = await open();
   for (const layout of LAYOUTS) {
-    const run = { filter: [3, 3], layout, schedule: { splits: 6, policy: SMALLEST } } as const;
-    const results: Float32Array[] = [];
-    for (let again = 0; again < 2; again++) {
-      await checkWinrs(gpu, { ...run, onResult: (result) => results.push(result) });
-    }
-    assert.deepEqual(results[0], results[1]);
+    const more = { layout, schedule: { splits: 6, policy: SMALLEST } };
+    const request = winrsRequest(gpu, filterProblem([3, 3]), more);
+    const { result } = await checkedResult(gpu, request);
+    assert.deepEqual((await checkedResult(gpu, request)).result, result);
   }
 });
 

@@ -3,6 +3,7 @@ import assert from "#assert";
 import fc from "fast-check";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes } from "../random_axes.ts";
+import { plainIntegers } from "../support/plain_reference.ts";
 import { backend, full } from "./driver.ts";
 import type { AlgorithmName } from "../../src/algorithms/plan.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
@@ -46,45 +47,6 @@ function operandsOf(problem: ConvProblem, integers: IntegerOperands): HostOperan
   };
 }
 
-/** ONNX's ConvInteger with a bias, by its definition, of one or two axes. */
-function convInteger(
-  problem: ConvProblem,
-  { inputZeroPoint = 0, filterZeroPoint = 0 }: IntegerOperands,
-  { input, filter, bias, filterZeroPoint: zeros }: HostOperands,
-): number[] {
-  const { batch, inChannels, outChannels, groups } = problem;
-  const two = (values: readonly number[], one: number) =>
-    [one, ...values].slice(-2) as [number, number];
-  const [H, W] = two(problem.inputSize, 1), [R, S] = two(problem.filterSize, 1);
-  const [P, Q] = two(problem.outputSize, 1), [sh, sw] = two(problem.stride, 1);
-  const [ph, pw] = two(problem.paddingBegin, 0), [dh, dw] = two(problem.dilation, 1);
-  const C = inChannels / groups, K = outChannels / groups;
-  const sums: number[] = [];
-  for (let n = 0; n < batch; n++) {
-    for (let p = 0; p < P; p++) {
-      for (let q = 0; q < Q; q++) {
-        for (let k = 0; k < outChannels; k++) {
-          const zero = filterZeroPoint === "channel" ? zeros![k]! : filterZeroPoint;
-          let sum = bias?.[k] ?? 0;
-          for (let r = 0; r < R; r++) {
-            for (let s = 0; s < S; s++) {
-              const y = p * sh + r * dh - ph, x = q * sw + s * dw - pw;
-              if (y < 0 || y >= H || x < 0 || x >= W) continue;
-              for (let c = 0; c < C; c++) {
-                const channel = Math.floor(k / K) * C + c;
-                sum += (input![((n * H + y) * W + x) * inChannels + channel]! - inputZeroPoint) *
-                  (filter![((k * R + r) * S + s) * C + c]! - zero);
-              }
-            }
-          }
-          sums.push(sum);
-        }
-      }
-    }
-  }
-  return sums;
-}
-
 /** What of operands a request reads. */
 function read(operands: HostOperands, ...without: (keyof HostOperands)[]): HostOperands {
   return Object.fromEntries(
@@ -123,7 +85,7 @@ Deno.test("sums of u8 operands and of zero points are ConvInteger's, padding and
           epilogue: { bias: true, activation: "none" },
         });
         const { result } = await checkedResult(gpu, request, read(operands, "scale"));
-        const expected = convInteger(problem, integers, operands);
+        const expected = plainIntegers(problem, operands, integers);
         assert.deepEqual([...result], expected, JSON.stringify([integers, groups, algorithm]));
       }
     }

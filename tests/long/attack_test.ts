@@ -8,7 +8,7 @@ import { type Attack, Finding, messageFault, textFault } from "../attack/attack.
 import { Draw } from "../attack/draw.ts";
 import { holdEnded } from "../attack/in_process.ts";
 import { mutateBytes } from "../attack/mutate.ts";
-import { plainActivation, plainConv, plainGemm } from "../attack/plain_reference.ts";
+import { plainActivation, plainConv, plainGemm } from "../support/plain_reference.ts";
 import { type Found, runAttack } from "../attack/run.ts";
 
 Deno.test("a case that finds something, dies, hangs or takes memory is told by its number, and the next ones run", async () => {

@@ -1,4 +1,5 @@
-/** Data of the tests beside it: small problems with operands, and the plainest convolution. */
+/** Data of references' tests: small problems with operands, and their sums. */
+import fc from "fast-check";
 import {
   type ConvProblem,
   convProblem,
@@ -6,16 +7,42 @@ import {
   type ConvTensor,
   operandTensors,
   type Operation,
-  resultTensor,
+  outputSizeOf,
   tensorShape,
 } from "../../src/problem/conv_problem.ts";
 import { convertLayout, filterLayoutFor, type Layout } from "../../src/tensor/layout.ts";
-import { elementCount, rowMajorStrides, tensor, unravelIndex } from "../../src/tensor/tensor.ts";
+import { elementCount, tensor } from "../../src/tensor/tensor.ts";
 import type { ReferenceInputs } from "../../src/reference/reference.ts";
+import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { plainConv, type PlainResult } from "./plain_reference.ts";
 import { randomStream } from "../../src/reference/sample.ts";
 
 /** X, W and Y (or their gradients) in canonical order. */
 export type Tensors = { readonly [T in ConvTensor]: Float64Array<ArrayBuffer> };
+
+/** Random sizes of axes into which their filter fits, of at most so many each. */
+export function axisSizes(
+  most: { input: number; filter: number; stride: number; dilation: number },
+) {
+  const size = (max: number, min = 1) => fc.integer({ min, max });
+  const axis = fc.record({
+    input: size(most.input),
+    filter: size(most.filter),
+    stride: size(most.stride),
+    dilation: size(most.dilation),
+    begin: size(3, 0),
+    end: size(3, 0),
+  }).filter((a) => outputSizeOf(a.input, a.filter, a.stride, a.begin, a.end, a.dilation) >= 1);
+  return (count: number) =>
+    fc.array(axis, { minLength: 1, maxLength: count }).map((axes) => ({
+      inputSize: axes.map((a) => a.input),
+      filterSize: axes.map((a) => a.filter),
+      stride: axes.map((a) => a.stride),
+      dilation: axes.map((a) => a.dilation),
+      paddingBegin: axes.map((a) => a.begin),
+      paddingEnd: axes.map((a) => a.end),
+    }));
+}
 
 /** Seeded values in [−1, 1) for all three tensors of a problem. */
 export function randomTensors(problem: ConvProblem, seed: number): Tensors {
@@ -52,40 +79,7 @@ export function withOp(init: ConvProblemInit, op: Operation): ConvProblem {
   return convProblem({ ...init, op });
 }
 
-/** Sums over every output and every tap, straight from the definition. */
-export function naiveConv(
-  problem: ConvProblem,
-  tensors: Tensors,
-): { values: Float64Array; magnitudes: Float64Array } {
-  const result = resultTensor(problem.op);
-  const [first, second] = operandTensors(problem.op);
-  const count = elementCount(tensorShape(problem, result));
-  const values = new Float64Array(count);
-  const magnitudes = new Float64Array(count);
-  const [outputShape, filterShape, inputShape] = (["output", "filter", "input"] as const)
-    .map((which) => tensorShape(problem, which)) as [number[], number[], number[]];
-  const inputStrides = rowMajorStrides(inputShape);
-  const filterStrides = rowMajorStrides(filterShape);
-  for (let output = 0; output < elementCount(outputShape); output++) {
-    const [n, k, ...p] = unravelIndex(output, outputShape) as [number, number, ...number[]];
-    const group = Math.floor(k / (problem.outChannels / problem.groups));
-    for (let tap = 0; tap < elementCount(filterShape) / problem.outChannels; tap++) {
-      const [c, ...r] = unravelIndex(tap, filterShape.slice(1)) as [number, ...number[]];
-      const h = p.map((at, axis) =>
-        at * problem.stride[axis]! + r[axis]! * problem.dilation[axis]! -
-        problem.paddingBegin[axis]!
-      );
-      if (h.some((at, axis) => at < 0 || at >= problem.inputSize[axis]!)) continue;
-      const at = {
-        input: [n, group * filterShape[1]! + c, ...h]
-          .reduce((sum, place, axis) => sum + place * inputStrides[axis]!, 0),
-        filter: k * filterStrides[0]! + tap,
-        output,
-      };
-      const product = tensors[first][at[first]]! * tensors[second][at[second]]!;
-      values[at[result]]! += product;
-      magnitudes[at[result]]! += Math.abs(product);
-    }
-  }
-  return { values, magnitudes };
+/** Sums straight from the definition, of tensors in canonical order. */
+export function naiveConv(problem: ConvProblem, tensors: Tensors): PlainResult {
+  return plainConv(problem, tensors, "nchw", "kcrs", NO_EPILOGUE);
 }

@@ -4,8 +4,12 @@
  */
 import type { Activation } from "../../src/problem/activations.ts";
 import type { Epilogue } from "../../src/problem/epilogue.ts";
-import type { ConvProblem } from "../../src/problem/conv_problem.ts";
+import type { IntegerOperands } from "../../src/problem/conv_elements.ts";
+import { type ConvProblem, tensorShape } from "../../src/problem/conv_problem.ts";
 import type { GemmProblem } from "../../src/problem/gemm_problem.ts";
+import type { HostOperands } from "../../src/run/subject.ts";
+import { layoutAxes, permute } from "../../src/tensor/layout.ts";
+import { tensor } from "../../src/tensor/tensor.ts";
 
 /** Sums of products, and of their absolute values. */
 export interface PlainResult {
@@ -162,6 +166,26 @@ export function plainConv(
   return { values, magnitudes, reach };
 }
 
+/** ONNX's ConvInteger with a bias, of channels that lie innermost in operands and result. */
+export function plainIntegers(
+  problem: ConvProblem,
+  { input, filter, bias, filterZeroPoint: zeros }: HostOperands,
+  { inputZeroPoint = 0, filterZeroPoint = 0 }: IntegerOperands = {},
+): number[] {
+  const taps = filter!.length / problem.outChannels;
+  const zeroAt = (at: number) =>
+    filterZeroPoint === "channel" ? zeros![Math.floor(at / taps)]! : filterZeroPoint;
+  const operands = {
+    input: Array.from(input!, (value) => value - inputZeroPoint),
+    filter: Array.from(filter!, (value, at) => value - zeroAt(at)),
+    ...(bias && { bias }),
+  };
+  const epilogue = { bias: bias !== undefined, activation: "none" } as const;
+  const { values } = plainConv(problem, operands, "nhwc", "krsc", epilogue);
+  const sums = tensor("f64", tensorShape(problem, "output"), values as Float64Array<ArrayBuffer>);
+  return [...permute(sums, layoutAxes("nhwc", problem.filterSize.length)).data];
+}
+
 /** A product with its epilogue, in the order [batch, m, n]. */
 export function plainGemm(
   { m, n, k, batch, transpose, alpha, beta, bias, activation, residual }: GemmProblem,
@@ -180,13 +204,13 @@ export function plainGemm(
           size += Math.abs(left * right);
         }
         const at = one * m * n + i * n + j;
-        const added = (beta === 0 ? 0 : beta * c![at]!) +
-          (bias === "none" ? 0 : operands.bias![bias === "row" ? i : j]!);
+        const own = beta === 0 ? 0 : beta * c![at]!;
+        const shift = bias === "none" ? 0 : operands.bias![bias === "row" ? i : j]!;
         const last = residual ? operands.residual![at]! : 0;
         // Neither is read where alpha is 0.
         const [product, products] = alpha === 0 ? [0, 0] : [alpha * sum, Math.abs(alpha) * size];
-        values[at] = plainActivation(activation, product + added) + last;
-        magnitudes[at] = products + Math.abs(added) + Math.abs(last);
+        values[at] = plainActivation(activation, product + own + shift) + last;
+        magnitudes[at] = products + Math.abs(own) + Math.abs(shift) + Math.abs(last);
       }
     }
   }
@@ -217,11 +241,11 @@ export function plainActivation(kind: Activation, x: number): number {
   }
 }
 
-/** Φ(x) to about 1e-12. */
+/** Φ(x) to about 1e-14. */
 function normalShare(x: number): number {
   if (x < -8) return 0;
   if (x > 8) return 1;
-  const steps = 400;
+  const steps = 1600;
   const h = x / steps;
   const density = (t: number) => Math.exp(-t * t / 2);
   let sum = density(0) + density(x);
