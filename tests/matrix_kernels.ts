@@ -19,6 +19,7 @@ import {
   type Operation,
   OPERATIONS,
 } from "../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
 import { type FilterLayout, LAYOUTS } from "../src/tensor/layout.ts";
 
@@ -335,16 +336,7 @@ export function rowKernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): K
 /** Backward-data with strides in f16, by classes of them, with every policy of the unit. */
 export function classKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
   const found = new Map<string, Kernel>();
-  const problem = convProblem({
-    op: "bwd-data",
-    batch: 5,
-    inChannels: 72,
-    outChannels: 40,
-    inputSize: [30, 31],
-    filterSize: [3, 4],
-    paddingBegin: [1, 1],
-    stride: [2, 2],
-  });
+  const problem = parseDescriptor("mb5ic72ih30iw31oc40kh3kw4sh2sw2ph1pw1", "bwd-data");
   for (const [i, { name: policy }] of matrixPolicies(unit, lanes).entries()) {
     for (const outDtype of ["f16", "f32"] as const) {
       const plan = planConv(

@@ -1,18 +1,12 @@
-import { type ConvProblem, convProblem } from "../src/problem/conv_problem.ts";
+import type { ConvProblem } from "../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { filterLayoutFor } from "../src/tensor/layout.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 
 /** ResNet's second layer. */
-export const conv2 = convProblem({
-  batch: 64,
-  inChannels: 64,
-  outChannels: 64,
-  inputSize: [56, 56],
-  filterSize: [3, 3],
-  paddingBegin: [1, 1],
-});
+export const conv2 = parseDescriptor("mb64ic64ih56oc64kh3ph1");
 
 /** A GPU that large tensors fit. */
 export const h200 = {

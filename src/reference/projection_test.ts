@@ -5,6 +5,7 @@ import {
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
 import { convertLayout, filterLayoutFor, LAYOUTS } from "../tensor/layout.ts";
 import { tensor } from "../tensor/tensor.ts";
 import { projectConv, type Projection } from "./projection.ts";
@@ -27,53 +28,11 @@ const PROBLEMS: { readonly [what: string]: ConvProblemInit } = {
     paddingBegin: [1, 0],
     paddingEnd: [2, 1],
   },
-  "groups and strides": {
-    batch: 2,
-    inChannels: 10,
-    outChannels: 12,
-    groups: 2,
-    inputSize: [11, 13],
-    filterSize: [3, 3],
-    stride: [2, 3],
-    paddingBegin: [1, 2],
-  },
-  "one axis, dilated": {
-    batch: 2,
-    inChannels: 4,
-    outChannels: 9,
-    inputSize: [29],
-    filterSize: [4],
-    dilation: [3],
-    stride: [2],
-  },
-  "three axes": {
-    batch: 2,
-    inChannels: 6,
-    outChannels: 4,
-    groups: 2,
-    inputSize: [4, 5, 6],
-    filterSize: [2, 3, 1],
-    stride: [1, 2, 1],
-    paddingBegin: [0, 1, 0],
-    dilation: [2, 1, 1],
-  },
-  "a filter smaller than its stride": {
-    batch: 1,
-    inChannels: 3,
-    outChannels: 5,
-    inputSize: [10, 9],
-    filterSize: [1, 2],
-    stride: [3, 3],
-  },
-  depthwise: {
-    batch: 2,
-    inChannels: 6,
-    outChannels: 6,
-    groups: 6,
-    inputSize: [7, 7],
-    filterSize: [3, 3],
-    paddingBegin: [1, 1],
-  },
+  "groups and strides": parseDescriptor("g2mb2ic10ih11iw13oc12kh3sh2sw3ph1pw2"),
+  "one axis, dilated": parseDescriptor("mb2ic4iw29oc9kw4sw2dw2"),
+  "three axes": parseDescriptor("g2mb2ic6id4ih5iw6oc4kd2kh3kw1sd1sh2sw1pd0ph1pw0dd1dh0dw0"),
+  "a filter smaller than its stride": parseDescriptor("mb1ic3ih10iw9oc5kh1kw2sh3"),
+  depthwise: parseDescriptor("g6mb2ic6ih7oc6kh3ph1"),
 };
 
 /** Squares of everything. */

@@ -1,5 +1,6 @@
 import assert from "#assert";
 import { convProblem } from "../problem/conv_problem.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
 import { referenceConv } from "./reference.ts";
 import { inputsOf, randomTensors, withOp } from "../../tests/support/reference_data.ts";
 
@@ -43,13 +44,7 @@ Deno.test("referenceConv() starts Workers, but none for a tiny problem", async (
 });
 
 Deno.test("referenceConv() refuses operands that do not fit", async () => {
-  const problem = convProblem({
-    batch: 1,
-    inChannels: 1,
-    outChannels: 1,
-    inputSize: [4],
-    filterSize: [2],
-  });
+  const problem = parseDescriptor("mb1ic1iw4oc1kw2");
   const inputs = inputsOf(problem, randomTensors(problem, 1));
   await assert.rejects(
     referenceConv(problem, { input: inputs.input! }),
@@ -76,13 +71,7 @@ Deno.test("referenceConv() refuses operands that do not fit", async () => {
 });
 
 Deno.test("referenceConv() stops when its signal is aborted", async () => {
-  const problem = convProblem({
-    batch: 16,
-    inChannels: 256,
-    outChannels: 256,
-    inputSize: [28, 28],
-    filterSize: [3, 3],
-  });
+  const problem = parseDescriptor("mb16ic256ih28oc256kh3");
   const inputs = inputsOf(problem, randomTensors(problem, 1));
   for (const workers of [0, 2]) {
     const user = new AbortController();

@@ -8,6 +8,7 @@ import {
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
 import { LAYOUTS } from "../tensor/layout.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
 import { referenceConv, type ReferenceResult } from "./reference.ts";
@@ -147,14 +148,7 @@ Deno.test("referenceConv() on Workers equals referenceConv() on one thread", asy
     assert.deepEqual(many.values, one.values.map((value) => value));
     assert.deepEqual(many.magnitudes, one.magnitudes);
   }
-  const deep = convProblem({
-    op: "bwd-filter",
-    batch: 8,
-    inChannels: 8,
-    outChannels: 40,
-    inputSize: [56, 56],
-    filterSize: [3, 3],
-  });
+  const deep = parseDescriptor("mb8ic8ih56oc40kh3", "bwd-filter");
   const inputs = inputsOf(deep, randomTensors(deep, 3), "nhwc");
   const sampled = await referenceConv(deep, inputs, {
     workers: 2,
@@ -166,13 +160,7 @@ Deno.test("referenceConv() on Workers equals referenceConv() on one thread", asy
 });
 
 Deno.test("referenceConv() keeps Σ|a||b| when the first negative value comes late", async () => {
-  const problem = convProblem({
-    batch: 1,
-    inChannels: 700,
-    outChannels: 5,
-    inputSize: [3],
-    filterSize: [1],
-  });
+  const problem = parseDescriptor("mb1ic700iw3oc5kw1");
   const tensors = randomTensors(problem, 1);
   for (const which of ["input", "filter"] as const) {
     tensors[which].forEach((value, i) => tensors[which][i] = Math.abs(value));
@@ -214,13 +202,7 @@ Deno.test("referenceConv() samples every channel equally, corners and the last e
 });
 
 Deno.test("referenceConv() adds bias and activation, and their magnitude", async () => {
-  const problem = convProblem({
-    batch: 2,
-    inChannels: 3,
-    outChannels: 4,
-    inputSize: [5, 5],
-    filterSize: [3, 3],
-  });
+  const problem = parseDescriptor("mb2ic3ih5oc4kh3");
   const tensors = randomTensors(problem, 5);
   const bias = Float32Array.of(1, -2, 0.5, -0.25);
   const plain = naiveConv(problem, tensors);

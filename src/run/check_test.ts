@@ -1,6 +1,6 @@
 import assert from "#assert";
 import { F32, stored } from "../accuracy/mod.ts";
-import { convProblem } from "../problem/conv_problem.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
 import { PLAIN_ACTIVATIONS } from "../problem/activations.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import { type GemmDType, type GemmProblem, gemmProblem } from "../problem/gemm_problem.ts";
@@ -16,14 +16,7 @@ import { type HostData, type HostOperands, isIntegral } from "./subject.ts";
 const LAYOUTS = { layout: "nchw", filterLayout: "kcrs" } as const;
 
 Deno.test("checkAgainst() measures Winograd's outputs by the products of their tile, other sums by their own", async () => {
-  const problem = convProblem({
-    batch: 1,
-    inChannels: 8,
-    outChannels: 4,
-    inputSize: [12, 12],
-    filterSize: [3, 3],
-    paddingBegin: [1, 1],
-  });
+  const problem = parseDescriptor("mb1ic8ih12oc4kh3ph1");
   // One place of each image is not 0: most outputs have no products, but the rounding errors of their tile.
   const subject = convSubject({ problem, ...LAYOUTS });
   const operands = fillOperands(subject, "normal", 1);
@@ -135,13 +128,7 @@ Deno.test("f64 beyond f32, and sums beyond doubles, are checked", async () => {
 });
 
 Deno.test("an empty result is not checked, and says so, whatever it is of", async () => {
-  const problem = convProblem({
-    batch: 0,
-    inChannels: 4,
-    outChannels: 4,
-    inputSize: [8, 8],
-    filterSize: [3, 3],
-  });
+  const problem = parseDescriptor("mb0ic4ih8oc4kh3");
   const subjects = [
     convSubject({ problem, ...LAYOUTS }),
     convSubject({ problem: { ...problem, op: "bwd-data" }, ...LAYOUTS }),
@@ -182,14 +169,7 @@ Deno.test("outputs that rounding or flushing may take are named where they are a
 });
 
 Deno.test("NaN passes where padding meets an infinity of the filter, sampled and projected, and nowhere else", async () => {
-  const problem = convProblem({
-    batch: 1,
-    inChannels: 32,
-    outChannels: 32,
-    inputSize: [112, 112],
-    filterSize: [3, 3],
-    paddingBegin: [1, 1],
-  });
+  const problem = parseDescriptor("mb1ic32ih112oc32kh3ph1");
   const subject = convSubject({ problem, ...LAYOUTS });
   const operands = fillOperands(subject, "normal", 1);
   // The first tap of channel 5, which the first row and column meet on padding.

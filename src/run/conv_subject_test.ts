@@ -1,19 +1,13 @@
 import assert from "#assert";
-import { convProblem, OPERATIONS } from "../problem/conv_problem.ts";
+import { OPERATIONS } from "../problem/conv_problem.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
 import { convSubject } from "./conv_subject.ts";
 import { featuresOf } from "./subject.ts";
 
 const LAYOUTS = { layout: "nhwc", filterLayout: "krsc" } as const;
 
 function subjectOf(op: (typeof OPERATIONS)[number]) {
-  const problem = convProblem({
-    op,
-    batch: 2,
-    inChannels: 4,
-    outChannels: 4,
-    inputSize: [12, 12],
-    filterSize: [3, 5],
-  });
+  const problem = parseDescriptor("mb2ic4ih12iw12oc4kh3kw5", op);
   return convSubject({ problem, ...LAYOUTS });
 }
 
@@ -29,14 +23,7 @@ Deno.test("convSubject() says which outputs a transform mixes: a tile's, or all 
 
 Deno.test("convSubject() has the bias and the result of one type, and measures errors by it", () => {
   const { problem } = {
-    problem: convProblem({
-      op: "fwd",
-      batch: 1,
-      inChannels: 2,
-      outChannels: 2,
-      inputSize: [5, 5],
-      filterSize: [3, 3],
-    }),
+    problem: parseDescriptor("mb1ic2ih5oc2kh3"),
   };
   const epilogue = { bias: true, activation: "none" } as const;
   for (

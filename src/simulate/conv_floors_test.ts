@@ -7,6 +7,7 @@ import {
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { referenceConv } from "../reference/reference.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
@@ -59,14 +60,7 @@ Deno.test("convFloors() bound what products of a tile's window can sum up to, of
 });
 
 Deno.test("convFloors() are what constant data sums up to, and 0 where a tile's window has nothing", async () => {
-  const problem = convProblem({
-    batch: 1,
-    inChannels: 3,
-    outChannels: 2,
-    inputSize: [20, 20],
-    filterSize: [3, 3],
-    paddingBegin: [1, 1],
-  });
+  const problem = parseDescriptor("mb1ic3ih20oc2kh3ph1");
   const given = simulatedCase(problem, tiles([4, 3], [4, 3]), "constant");
   const { magnitudes } = await referenceConv(problem, given.request.inputs, { workers: 0 });
   const inner = 8 * 20 + 8;
@@ -91,15 +85,7 @@ Deno.test("convFloors() are what constant data sums up to, and 0 where a tile's 
 Deno.test("convFloors() are no larger than sums where images, or channels, are large in one operand and small in the other", async () => {
   for (const op of OPERATIONS) {
     const forward = op !== "bwd-filter";
-    const problem = convProblem({
-      op,
-      batch: 2,
-      inChannels: 2,
-      outChannels: 2,
-      inputSize: [9, 20],
-      filterSize: [3, 3],
-      paddingBegin: [1, 1],
-    });
+    const problem = parseDescriptor("mb2ic2ih9iw20oc2kh3ph1", op);
     const { request, floors } = simulatedCase(
       problem,
       forward ? tiles([2, 3], [2, 3]) : tiles([1, 1], [3, 2]),

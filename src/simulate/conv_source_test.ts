@@ -1,17 +1,10 @@
 import assert from "#assert";
-import { convProblem } from "../problem/conv_problem.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
 import { convOperands, convSource } from "./conv_source.ts";
 import { simulateSums } from "./sums.ts";
 
 Deno.test("low halves are made of all of an image that has one fine value, met or not, and of no other", () => {
-  const problem = convProblem({
-    batch: 2,
-    inChannels: 96,
-    outChannels: 4,
-    inputSize: [4, 4],
-    filterSize: [1, 1],
-    stride: [2, 2],
-  });
+  const problem = parseDescriptor("mb2ic96ih4oc4kh1sh2");
   const input = Float32Array.from({ length: 2 * 96 * 16 }, (_, i) => i * 7 % 13);
   const filter = Float32Array.from({ length: 4 * 96 }, (_, i) => 1 + i * 5 % 13);
   // Row 1 and column 1 of the first image: of stride 2 no filter meets it.

@@ -1,17 +1,11 @@
 import assert from "#assert";
 import { F32 } from "../accuracy/precision.ts";
-import { convProblem } from "../problem/conv_problem.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { simulateConv } from "../../tests/support/simulate_conv.ts";
 
-const problem = convProblem({
-  batch: 1,
-  inChannels: 2,
-  outChannels: 1,
-  inputSize: [6, 6],
-  filterSize: [3, 3],
-});
+const problem = parseDescriptor("mb1ic2ih6oc1kh3");
 
 /** The largest relative error of results to which a channel of so large values, met by zeros, adds nothing. */
 function errorBeside(bright: number, scaled: PlanArithmetic["scaled"]): number {

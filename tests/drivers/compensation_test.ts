@@ -5,7 +5,7 @@ import { H200 } from "../../src/algorithms/device/h200.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import { compensationText } from "../../src/kernels/sums.ts";
 import { multiply } from "../../src/multiply.ts";
-import { convProblem } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { gemmProblem } from "../../src/problem/gemm_problem.ts";
 import { runPlan } from "../../src/run/executor.ts";
 import { backend } from "./driver.ts";
@@ -47,13 +47,7 @@ Deno.test("nothing is lost of a sum that is not finite", async () => {
 
 Deno.test("gradients of biases keep infinities", async () => {
   using gpu = await openDevice({ backend });
-  const problem = convProblem({
-    batch: 1,
-    inChannels: 1,
-    outChannels: 3,
-    inputSize: [64, 64],
-    filterSize: [1, 1],
-  });
+  const problem = parseDescriptor("mb1ic1ih64oc3kh1");
   const output = new Float32Array(3 * 4096).fill(1);
   output[4096 + 7] = Infinity;
   output[2 * 4096 + 4000] = -Infinity;

@@ -11,6 +11,7 @@ import { expectPlanned, isRefusal } from "../../src/algorithms/refusal.ts";
 import { algorithmNames, algorithmOf } from "../../src/algorithms/registry.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import { convProblem, OPERATIONS, resultDtypes } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { ACTIVATIONS } from "../../src/problem/activations.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
@@ -103,15 +104,7 @@ Deno.test("every algorithm takes f16, and asks for what it needs, and bf16, whic
   const layouts = { layout: "nhwc", filterLayout: "krsc" } as const;
   const planned = new Set<string>();
   for (const op of OPERATIONS) {
-    const problem = convProblem({
-      op,
-      batch: 2,
-      groups: 2,
-      inChannels: 8,
-      outChannels: 8,
-      inputSize: [9, 9],
-      filterSize: [3, 3],
-    });
+    const problem = parseDescriptor("g2mb2ic8ih9oc8kh3", op);
     for (const [dtype, outDtype] of SHORT) {
       const request = { problem, ...layouts, dtype, outDtype } as const;
       const subject = convSubject(request);

@@ -17,6 +17,7 @@ import {
   type ConvProblemInit,
   tensorShape,
 } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { printDescriptor } from "../../src/problem/descriptor.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
@@ -211,13 +212,7 @@ for (const [algorithm, buffer, plain] of TRANSFORMS) {
 
 Deno.test("the paper's example is transformed to 36 and 48 elements", async () => {
   using gpu = await openDevice({ backend });
-  const problem = convProblem({
-    batch: 1,
-    inChannels: 3,
-    outChannels: 1,
-    inputSize: [3, 3],
-    filterSize: [2, 2],
-  });
+  const problem = parseDescriptor("mb1ic3ih3oc1kh2");
   for (
     const [[algorithm, buffer, plain], elements] of [[TRANSFORMS[0], 36], [
       TRANSFORMS[1],

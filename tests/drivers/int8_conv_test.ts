@@ -16,6 +16,7 @@ import {
   convProblem,
   type ConvProblemInit,
 } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
@@ -71,13 +72,7 @@ Deno.test("int8 convolutions are their definition, whatever their channels divid
 Deno.test("int8 results round halves to even and saturate", async () => {
   using gpu = await openDevice({ backend });
   const values = [-128, -127, -5, -3, -2, -1, 0, 1, 2, 3, 5, 126, 127];
-  const problem = convProblem({
-    batch: 1,
-    inChannels: 4,
-    outChannels: 4,
-    inputSize: [values.length],
-    filterSize: [1],
-  });
+  const problem = parseDescriptor(`mb1ic4iw${values.length}oc4kw1`);
   const input = Int8Array.from(
     { length: 4 * values.length },
     (_, i) => i % 4 ? 0 : values[i >> 2]!,
@@ -173,13 +168,7 @@ Deno.test("int8 tensors in several bindings give the same", async () => {
 });
 
 Deno.test("channels of whole words take no pass before the product but the filter's", () => {
-  const problem = convProblem({
-    batch: 8,
-    inChannels: 64,
-    outChannels: 64,
-    inputSize: [56, 56],
-    filterSize: [3, 3],
-  });
+  const problem = parseDescriptor("mb8ic64ih56oc64kh3");
   for (const outDtype of ["i32", "i8"] as const) {
     const scaled = outDtype === "i8" ? { scale: 0.01 } : {};
     const plan = planConv(convRequest({ limits: DEFAULT_LIMITS }, problem, {

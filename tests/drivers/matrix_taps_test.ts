@@ -7,6 +7,7 @@ import type { PlanRequest } from "../../src/algorithms/request.ts";
 import type { GpuDevice } from "../../src/gpu/device.ts";
 import type { MatrixUnit } from "../../src/kernels/matrix_units.ts";
 import { type ConvProblem, convProblem } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { ACTIVATIONS } from "../../src/problem/activations.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
@@ -300,16 +301,7 @@ Deno.test("rows of backward-filter that follow each other are summed in whole on
   using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
   const { m, n, k } = halfUnit(gpu);
-  const problem = convProblem({
-    op: "bwd-filter",
-    batch: 40,
-    inChannels: 16,
-    outChannels: 16,
-    inputSize: [9, 5],
-    filterSize: [3, 3],
-    paddingBegin: [1, 1],
-    paddingEnd: [1, 1],
-  });
+  const problem = parseDescriptor("mb40ic16ih9iw5oc16kh3ph1", "bwd-filter");
   const policy = `${2 * m}x${6 * n}x${2 * k}_${2 * m}x${3 * n}m`;
   // 25 rows of five steps in parts of four of them, or nine at most in parts of three.
   const flush = 20 * 2 * k;

@@ -17,6 +17,7 @@ import {
   OPERATIONS,
   tensorShape,
 } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { ACTIVATIONS } from "../../src/problem/activations.ts";
 import { channelOperands, type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convResult } from "../../src/run/conv_subject.ts";
@@ -115,15 +116,7 @@ Deno.test("the three operations are adjoint to each other", async () => {
 
 Deno.test("bias and activations follow the sum, with and without split depth", async () => {
   using gpu = await openDevice({ backend });
-  const problem = convProblem({
-    batch: 2,
-    inChannels: 9,
-    outChannels: 10,
-    groups: 1,
-    inputSize: [7, 6],
-    filterSize: [3, 3],
-    paddingBegin: [1, 1],
-  });
+  const problem = parseDescriptor("mb2ic9ih7iw6oc10kh3ph1");
   const bias = Float32Array.from({ length: 10 }, (_, k) => (k - 5) * 0.7);
   const input = operandsOf(problem, "nchw", ["input"]);
   // Sums from about -6 to 6 meet every part of the activations.

@@ -1,7 +1,7 @@
 /** Fused Winograd whose workgroups share depths, on the driver at hand: all blocks, or those behind whole waves of others. */
 import assert from "#assert";
 import { openDevice } from "../../src/gpu/device.ts";
-import { convProblem } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult } from "../checked_plan.ts";
@@ -10,16 +10,7 @@ import { backend, full } from "./driver.ts";
 import { ALGORITHMS, OPS, requestFor } from "./winograd_fused.ts";
 
 /** 13 channels a group are four steps a tap, of which five and seven splits are uneven. */
-const problemOf = (columns: number) =>
-  convProblem({
-    batch: 4,
-    inChannels: 26,
-    outChannels: 20,
-    groups: 2,
-    inputSize: [5, columns],
-    filterSize: [3, 3],
-    paddingBegin: [1, 1],
-  });
+const problemOf = (columns: number) => parseDescriptor(`g2mb4ic26ih5iw${columns}oc20kh3ph1`);
 
 Deno.test("workgroups that share a depth agree with the reference, and the epilogue follows their sums", async () => {
   using gpu = await openDevice({ backend });

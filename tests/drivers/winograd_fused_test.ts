@@ -10,6 +10,7 @@ import { runPlan } from "../../src/run/executor.ts";
 import { H200 } from "../../src/algorithms/device/h200.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { ACTIVATIONS } from "../../src/problem/activations.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
@@ -67,14 +68,7 @@ for (const [what, choices] of Object.entries(THREADS)) {
   Deno.test(`${what}, agree with the reference`, async () => {
     using gpu = await openDevice({ backend });
     // Two tiles of output channels and more, the last one not full.
-    const problem = convProblem({
-      batch: 2,
-      inChannels: 10,
-      outChannels: 72,
-      inputSize: [6, 20],
-      filterSize: [3, 3],
-      paddingBegin: [1, 1],
-    });
+    const problem = parseDescriptor("mb2ic10ih6iw20oc72kh3ph1");
     for (const [index, choice] of choices.entries()) {
       const sizes = index % 2 === 0 ? "constant" as const : "uniform" as const;
       const request = requestFor(gpu, problem, { sizes, ...choice });
@@ -152,15 +146,7 @@ Deno.test("four images that a thread loads at once agree with the reference", as
 
 Deno.test("bias and activation follow the output's transform, element by element and by fours", async () => {
   using gpu = await openDevice({ backend });
-  const problem = convProblem({
-    batch: 4,
-    inChannels: 6,
-    outChannels: 16,
-    groups: 2,
-    inputSize: [6, 9],
-    filterSize: [3, 3],
-    paddingBegin: [1, 1],
-  });
+  const problem = parseDescriptor("g2mb4ic6ih6iw9oc16kh3ph1");
   // Nearly as large in every channel: errors are weighed against it too.
   const bias = Float32Array.from({ length: 16 }, (_, k) => (k % 2 - 0.5) * (4 + k / 16));
   const epilogue = { bias: true, activation: "relu" as const };

@@ -7,6 +7,7 @@ import { convResult } from "../../src/run/conv_subject.ts";
 import { runPlan } from "../../src/run/executor.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { formatTile } from "../../src/winograd/tile.ts";
 import { goldenCase, loadGoldenCases } from "../golden.ts";
@@ -85,14 +86,7 @@ Deno.test("baked sizes, other policies, split depth and bindings in parts agree 
 });
 
 /** Seven images, so that no chunk size above 1 divides them; rows of 4 n elements, so that vectors are used. */
-const SEVEN = convProblem({
-  batch: 7,
-  inChannels: 18,
-  outChannels: 17,
-  inputSize: [21, 20],
-  filterSize: [3, 3],
-  paddingBegin: [1, 1],
-});
+const SEVEN = parseDescriptor("mb7ic18ih21iw20oc17kh3ph1");
 
 function requestFor(gpu: GpuDevice, problem: ConvProblem, more: Partial<PlanRequest>): PlanRequest {
   const schedule = { policy: "tiny", splits: 1, ...more.schedule };

@@ -5,6 +5,7 @@ import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { admissible, omegaName, OMEGAS, parseOmega } from "../../src/algorithms/winrs/omega.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
 import type { HostOperands } from "../../src/run/subject.ts";
@@ -135,16 +136,7 @@ Deno.test("data of 1e-3, of 1e3 and near the largest f16 neither vanishes nor ov
 Deno.test("policies, parts of sums and deep tiles in f16 agree with FP64", async () => {
   using gpu = await openHalf();
   if (gpu === undefined) return;
-  const problem = convProblem({
-    op: "bwd-filter",
-    batch: 8,
-    inChannels: 24,
-    outChannels: 20,
-    groups: 2,
-    inputSize: [7, 13],
-    filterSize: [3, 3],
-    paddingBegin: [1, 1],
-  });
+  const problem = parseDescriptor("g2mb8ic24ih7iw13oc20kh3ph1", "bwd-filter");
   const runs = [
     { pair: "a4n3r2", schedule: { policy: "64x32x8_8x16" } },
     { pair: "a4n3r2", schedule: { policy: "16x8x4_4x4", splits: 2, flush: 8 } },

@@ -201,15 +201,7 @@ Deno.test("sums stored in parts agree with FP64, whatever the last part's length
   ] as const;
   for (const [index, run] of runs.entries()) {
     for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
-      const problem = convProblem({
-        op: "bwd-filter",
-        batch: 3,
-        inChannels: 12,
-        outChannels: 10,
-        inputSize: [7, 13],
-        filterSize: [3, 3],
-        paddingBegin: [1, 1],
-      });
+      const problem = parseDescriptor("mb3ic12ih7iw13oc10kh3ph1", "bwd-filter");
       const kernel = await checkWinrs(gpu, {
         problem,
         layout,

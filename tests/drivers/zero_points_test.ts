@@ -9,6 +9,7 @@ import type { AlgorithmName } from "../../src/algorithms/plan.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem, tensorShape } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { BYTE_RANGE, type IntegerOperands } from "../../src/problem/conv_elements.ts";
 import type { HostOperands } from "../../src/run/subject.ts";
@@ -95,13 +96,7 @@ Deno.test("sums of u8 operands and of zero points are ConvInteger's, padding and
 Deno.test("results of u8 and with zero points round halves to even, and saturate at both ends", async () => {
   using gpu = await openDevice({ backend });
   const values = [0, 1, 2, 3, 4, 5, 6, 7, 250, 251, 252, 253, 254, 255];
-  const problem = convProblem({
-    batch: 1,
-    inChannels: 4,
-    outChannels: 4,
-    inputSize: [values.length],
-    filterSize: [1],
-  });
+  const problem = parseDescriptor(`mb1ic4iw${values.length}oc4kw1`);
   const input = Uint8Array.from(
     { length: 4 * values.length },
     (_, i) => i % 4 ? 4 : values[i >> 2]!,

@@ -1,6 +1,7 @@
 /** The gate on every way to sum, operation and kind of data; src/simulate/gate_test.ts has one of each way. */
 import assert from "#assert";
 import { convProblem } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { referenceConv } from "../../src/reference/reference.ts";
 import { simulateConv } from "../support/simulate_conv.ts";
 import {
@@ -33,14 +34,7 @@ for (const [name, arithmetic, operations] of ARITHMETICS) {
 }
 
 Deno.test("judge() passes constant data, whose sums round to one side, and finds what is off (G2)", () => {
-  const problem = convProblem({
-    batch: 1,
-    inChannels: 64,
-    outChannels: 8,
-    inputSize: [14, 14],
-    filterSize: [3, 3],
-    paddingBegin: [1, 1],
-  });
+  const problem = parseDescriptor("mb1ic64ih14oc8kh3ph1");
   const given = simulatedCase(problem, {}, "constant");
   const healthy = healthyResult(given);
   const { verdict, measured } = judgeCase(given, healthy.result, healthy.reference);
@@ -117,14 +111,7 @@ Deno.test("judge() passes large pictures with a few bright dots or a blob, and a
 });
 
 Deno.test("judge() fails F(14x14,3x3) on normal data, and a result of zeros (G1)", () => {
-  const problem = convProblem({
-    batch: 1,
-    inChannels: 128,
-    outChannels: 4,
-    inputSize: [28, 28],
-    filterSize: [3, 3],
-    paddingBegin: [1, 1],
-  });
+  const problem = parseDescriptor("mb1ic128ih28oc4kh3ph1");
   const given = simulatedCase(problem, tile(14, 3, 2), "normal");
   const { result, reference } = healthyResult(given);
   const { verdict, reasons } = judgeCase(given, result, reference);
