@@ -3,15 +3,14 @@ import type { Plan } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { accumulationLength, type ConvProblem } from "../src/problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { convSubject } from "../src/run/conv_subject.ts";
 import { fillOperands } from "../src/run/operands.ts";
 import { checkResult } from "../src/run/case_checks.ts";
 import { runPlan } from "../src/run/executor.ts";
 import type { HostData, HostOperands } from "../src/run/subject.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
-import { filterLayoutFor } from "../src/tensor/layout.ts";
 import { elementCount } from "../src/tensor/tensor.ts";
+import { request as requestFor } from "./plan_request.ts";
 
 /** A request for a device, of f32 and nchw, whose sizes are in a uniform, where `choice` says nothing else. */
 export function convRequest(
@@ -19,17 +18,7 @@ export function convRequest(
   problem: ConvProblem,
   choice: Partial<PlanRequest> & Pick<PlanRequest, "algorithm">,
 ): PlanRequest {
-  const { layout = "nchw" } = choice;
-  return {
-    problem,
-    dtype: "f32",
-    layout,
-    filterLayout: filterLayoutFor(layout),
-    epilogue: NO_EPILOGUE,
-    limits,
-    sizes: "uniform",
-    ...choice,
-  };
+  return requestFor(problem, { limits, sizes: "uniform", ...choice });
 }
 
 /** Seeded operands of a request, as they lie in memory. */

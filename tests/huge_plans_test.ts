@@ -7,10 +7,10 @@ import { isRefusal } from "../src/algorithms/refusal.ts";
 import { algorithmNames } from "../src/algorithms/registry.ts";
 import { isInputError } from "../src/errors.ts";
 import { type ConvProblem, convProblem, OPERATIONS } from "../src/problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { GEMM_DTYPES, gemmProblem } from "../src/problem/gemm_problem.ts";
 import { randomStream } from "../src/reference/sample.ts";
-import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
+import { LAYOUTS } from "../src/tensor/layout.ts";
+import { request } from "./plan_request.ts";
 
 /** A device whose buffers hold more than kernels count. */
 const ROOMY = {
@@ -56,19 +56,12 @@ Deno.test("what is too large for a device, or for kernels, is refused, and no fa
     }
     const layout = pick(LAYOUTS);
     const plans = [
-      tryPlanConv({
-        problem,
-        dtype: "f32",
-        layout,
-        filterLayout: filterLayoutFor(layout),
-        epilogue: NO_EPILOGUE,
-        algorithm: pick([...algorithmNames(), "auto"]),
-        limits,
-        sizes,
+      tryPlanConv(request(problem, {
+        ...{ layout, algorithm: pick([...algorithmNames(), "auto"]), limits, sizes },
         ...(random() < 0.2 ? { device: softwareDevice(4) } : {}),
         ...(random() < 0.2 ? { maxWorkspaceBytes: size(1e10) } : {}),
         schedule: { ...(random() < 0.1 ? { splits: 1 + size(600) } : {}) },
-      }),
+      })),
       tryPlanGemm({
         problem: gemmProblem({ m: size(1e6), n: size(1e6), k: size(1e6), batch: size(20) }),
         dtype: pick(GEMM_DTYPES),

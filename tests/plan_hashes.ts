@@ -17,9 +17,9 @@ import type { MatrixUnits } from "../src/kernels/matrix_units.ts";
 import { FLOAT_DTYPES, type Operation, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { ACTIVATIONS } from "../src/problem/activations.ts";
-import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { GEMM_DTYPES, gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
-import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
+import { LAYOUTS } from "../src/tensor/layout.ts";
+import { request } from "./plan_request.ts";
 
 /** Where the hashes lie that plans are held against. */
 export const PLAN_HASHES = new URL("../fixtures/plan_hashes.txt", import.meta.url);
@@ -144,17 +144,11 @@ export function* planHashes(): Generator<string> {
       for (const layout of LAYOUTS) {
         for (const algorithm of [...algorithmNames(), "auto"] as const) {
           for (const [device, more] of devices) {
-            const request = {
-              problem: parseDescriptor(descriptor, op),
-              dtype: "f32",
-              layout,
-              filterLayout: filterLayoutFor(layout),
-              epilogue: op === "fwd" ? { ...NO_EPILOGUE, bias: true } : NO_EPILOGUE,
-              algorithm,
-              limits: LARGE,
-              ...more,
-            } as const;
-            const hash = hashOf((sizes) => planConv({ ...request, sizes }));
+            const asked = request(parseDescriptor(descriptor, op), {
+              ...{ layout, algorithm, limits: LARGE, ...more },
+              epilogue: { bias: op === "fwd", activation: "none" },
+            });
+            const hash = hashOf((sizes) => planConv({ ...asked, sizes }));
             yield `${descriptor} ${op} ${layout} ${algorithm} ${device}: ${hash}`;
           }
         }
@@ -165,18 +159,12 @@ export function* planHashes(): Generator<string> {
     for (const layout of LAYOUTS) {
       for (const [name, more] of CHOICES) {
         if (more.dtype === "i8" && layout !== "nhwc") continue;
-        const request = {
-          problem: parseDescriptor(descriptor, more.op ?? "fwd"),
-          dtype: "f32",
-          layout,
-          filterLayout: filterLayoutFor(layout),
-          epilogue: NO_EPILOGUE,
-          limits: LARGE,
-          algorithm: "implicit-gemm",
-          ...more,
-        } as const;
+        const { op = "fwd", ...choice } = more;
+        const asked = request(parseDescriptor(descriptor, op), {
+          ...{ layout, limits: LARGE, algorithm: "implicit-gemm", ...choice },
+        });
         yield `${descriptor} ${layout} ${name}: ${
-          hashOf((sizes) => planConv({ ...request, sizes }))
+          hashOf((sizes) => planConv({ ...asked, sizes }))
         }`;
       }
     }

@@ -14,8 +14,8 @@ import { algorithmChoices } from "../src/cli/problem_options.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import type { SizeMode } from "../src/kernels/module.ts";
 import { parseDescriptor, parseDescriptors } from "../src/problem/descriptor.ts";
-import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { gpuExecutor } from "../src/run/executor.ts";
+import { request } from "./plan_request.ts";
 
 /** `direct` under another name, which takes forward problems only and says that it takes no time. */
 const MINE: Algorithm<PlanRequest> = {
@@ -28,15 +28,7 @@ const MINE: Algorithm<PlanRequest> = {
   plan: (request, mode) => ({ ...expectPlanned(planDirect(request, mode)), algorithm: "mine" }),
 };
 
-const REQUEST = {
-  problem: parseDescriptor("mb1ic4ih9oc4kh3", "fwd"),
-  dtype: "f32",
-  layout: "nchw",
-  filterLayout: "kcrs",
-  epilogue: NO_EPILOGUE,
-  algorithm: "auto",
-  limits: DEFAULT_LIMITS,
-} as const;
+const REQUEST = request(parseDescriptor("mb1ic4ih9oc4kh3"), { limits: DEFAULT_LIMITS });
 
 const BENCH: BenchPlan = {
   problems: parseDescriptors("mb1ic4ih9oc4kh3"),

@@ -3,20 +3,11 @@ import assert from "#assert";
 import { softwareDevice } from "../algorithms/device/software.ts";
 import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
 import { planConv } from "../algorithms/planner.ts";
-import type { PlanRequest } from "../algorithms/request.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
-import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_tables.ts";
+import { request } from "../../tests/plan_request.ts";
 
-const REQUEST: PlanRequest = {
-  problem: parseDescriptor("mb32ic128ih28oc128kh3ph1"),
-  dtype: "f32",
-  layout: "nchw",
-  filterLayout: "kcrs",
-  epilogue: NO_EPILOGUE,
-  algorithm: "auto",
-  limits: DEFAULT_LIMITS,
-};
+const REQUEST = request(parseDescriptor("mb32ic128ih28oc128kh3ph1"), { limits: DEFAULT_LIMITS });
 
 Deno.test("allPlans() predicts the time of every algorithm that can, the least memory first", () => {
   const rows = allPlans(REQUEST);

@@ -14,11 +14,10 @@ import { figure, figurePaths, withFigure } from "../../bench/figures.ts";
 import { calibrationProbes, type Probe } from "../../src/bench/calibrate/probes.ts";
 import { OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
-import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import type { PlanTime } from "../../src/run/time_plans.ts";
 import { timeRecord } from "../../src/run/timing.ts";
-import { filterLayoutFor } from "../../src/tensor/layout.ts";
 import { RandomWords } from "../../src/tensor/random.ts";
+import { request } from "../plan_request.ts";
 
 /** A device that takes as long as a model predicts, and on each sample a share of `noise` more. */
 function fakeDevice(model: DeviceModel, noise = 0, seed = 1): Measuring {
@@ -93,11 +92,8 @@ function choices(device: DeviceModel): string[] {
   ].flatMap((text) =>
     OPERATIONS.flatMap((op) =>
       (["nchw", "nhwc"] as const).map((layout) => {
-        const problem = parseDescriptor(text, op);
-        const filterLayout = filterLayoutFor(layout);
-        const tensors = { dtype: "f32", layout, filterLayout, epilogue: NO_EPILOGUE } as const;
-        const request = { problem, ...tensors, algorithm: "auto", limits: H200_LIMITS } as const;
-        return rivalName(rankRivals({ ...request, device })[0]!);
+        const asked = request(parseDescriptor(text, op), { layout, limits: H200_LIMITS, device });
+        return rivalName(rankRivals(asked)[0]!);
       })
     )
   );

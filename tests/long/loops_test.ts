@@ -4,14 +4,13 @@ import { longestLoops, MOST_ITERATIONS } from "../../src/algorithms/passes.ts";
 import { DEFAULT_LIMITS, type Pass, type Plan } from "../../src/algorithms/plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import { algorithmNames } from "../../src/algorithms/registry.ts";
-import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { UnsupportedError } from "../../src/errors.ts";
 import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { PLAIN_ACTIVATIONS } from "../../src/problem/activations.ts";
-import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { type GemmDType, gemmProblem } from "../../src/problem/gemm_problem.ts";
-import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
+import { LAYOUTS } from "../../src/tensor/layout.ts";
 import assert from "#assert";
+import { request } from "../plan_request.ts";
 
 /** Lavapipe's, of two cores. */
 const LIMITS = {
@@ -76,13 +75,11 @@ Deno.test("plans of every algorithm keep a software device's loops short, or are
       for (const layout of LAYOUTS) {
         for (const algorithm of [...algorithmNames(), "auto"] as const) {
           for (const splits of [undefined, 1, 3]) {
-            const request: PlanRequest = {
-              problem: convProblem({ ...shape, op }),
-              ...{ dtype: "f32", layout, filterLayout: filterLayoutFor(layout), algorithm },
-              ...{ epilogue: NO_EPILOGUE, ...SOFTWARE },
+            const asked = request(convProblem({ ...shape, op }), {
+              ...{ layout, algorithm, ...SOFTWARE },
               ...(splits ? { schedule: { splits } } : {}),
-            };
-            const plan = planned(() => planConv(request));
+            });
+            const plan = planned(() => planConv(asked));
             const what = `${algorithm} ${op} ${layout} ${JSON.stringify(shape)} ${splits}`;
             if (plan !== undefined) holdPlan(plan, what);
             // What the planner is free to choose works.

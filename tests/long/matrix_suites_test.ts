@@ -11,11 +11,11 @@ import { tryPlanConv } from "../../src/algorithms/planner.ts";
 import { isRefusal, type Planned } from "../../src/algorithms/refusal.ts";
 import { parseSuite } from "../../src/bench/suite.ts";
 import { OPERATIONS } from "../../src/problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { type GemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
 import { parseGemmSuite } from "../../src/problem/gemm_suite.ts";
-import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
+import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { assertWithin, usesUnits } from "../support/matrix_ends.ts";
+import { request } from "../plan_request.ts";
 
 const SUITES = new URL("../../bench/suites/", import.meta.url);
 
@@ -82,11 +82,7 @@ for (const [name, layouts, least, asked] of CONVOLUTIONS) {
     for (const problem of problems) {
       for (const op of OPERATIONS) {
         for (const layout of layouts) {
-          hold(tryPlanConv({
-            ...{ ...device, ...asked, problem: { ...problem, op }, layout },
-            filterLayout: filterLayoutFor(layout),
-            epilogue: NO_EPILOGUE,
-          }));
+          hold(tryPlanConv(request({ ...problem, op }, { ...device, ...asked, layout })));
         }
       }
     }

@@ -16,10 +16,9 @@ import type { MatrixUnits } from "../../src/kernels/matrix_units.ts";
 import { kernels } from "../matrix_kernels.ts";
 import { canonicalName, type Kernel } from "../../src/kernels/kernel.ts";
 import { CONV_DTYPES, OPERATIONS } from "../../src/problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { gemmSubject } from "../../src/run/gemm_subject.ts";
-import { filterLayoutFor } from "../../src/tensor/layout.ts";
 import { everyKernel } from "../compilers/kernels/every.ts";
+import { request } from "../plan_request.ts";
 
 interface Wanted {
   readonly kernel: Kernel;
@@ -46,15 +45,7 @@ function autoKernels(gpu: GpuDevice, every: number): Wanted[] {
     const convolutions = problems.flatMap((problem) =>
       ops.flatMap((op) =>
         layouts.map((layout) =>
-          tryPlanConv({
-            ...planning,
-            problem: { ...problem, op },
-            dtype,
-            layout,
-            filterLayout: filterLayoutFor(layout),
-            epilogue: NO_EPILOGUE,
-            algorithm: "auto",
-          })
+          tryPlanConv(request({ ...problem, op }, { ...planning, dtype, layout }))
         )
       )
     );

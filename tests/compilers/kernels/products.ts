@@ -9,9 +9,10 @@ import type { Kernel } from "../../../src/kernels/kernel.ts";
 import { convProblem, OPERATIONS } from "../../../src/problem/conv_problem.ts";
 import { ACTIVATIONS } from "../../../src/problem/activations.ts";
 import { gemmProblem, TRANSPOSES } from "../../../src/problem/gemm_problem.ts";
-import { filterLayoutFor, LAYOUTS } from "../../../src/tensor/layout.ts";
+import { LAYOUTS } from "../../../src/tensor/layout.ts";
 import { ONE_WORKGROUP } from "../../support/one_workgroup.ts";
 import { WGSL_LIMITS as limits } from "./limits.ts";
+import { request } from "../../plan_request.ts";
 
 /** Operands' and results' types of 16 bits. */
 const SHORT = [["f16", "f16"], ["f16", "f32"], ["f32", "f16"], ["bf16", "bf16"]] as const;
@@ -26,7 +27,6 @@ export function implicitKernels(): Kernel[] {
       op: typeof OPERATIONS[number];
     },
   ) => {
-    const layout = more.layout ?? "nchw";
     const cut = { schedule: { policy: "tiny", ...schedule } };
     const problem = convProblem({
       op: more.op,
@@ -37,19 +37,12 @@ export function implicitKernels(): Kernel[] {
       filterSize: new Array(rank).fill(3),
       paddingBegin: new Array(rank).fill(1),
     });
-    const plan = planConv({
-      problem,
-      dtype: "f32",
-      layout,
-      filterLayout: filterLayoutFor(layout),
-      epilogue: { bias: false, activation: "none" },
-      algorithm: "implicit-gemm",
-      sizes: "uniform",
-      limits,
+    const plan = planConv(request(problem, {
+      ...{ algorithm: "implicit-gemm", sizes: "uniform", limits },
       // One thread a result has no tiles.
       ...(more.algorithm === "direct" ? {} : cut),
       ...more,
-    });
+    }));
     for (const { kernel } of plan.passes) found.set(kernel.name, kernel);
   };
   for (const op of OPERATIONS) {
