@@ -1,70 +1,11 @@
 import { Finding } from "./attack.ts";
 import { Draw } from "./draw.ts";
 import { type Command, commandAttack, holdEnded, runInProcess } from "./in_process.ts";
-import { mutateBytes } from "./mutate.ts";
+import { mutateBytes, spoilValue } from "./mutate.ts";
 import { BASELINE, recordsText, SAMPLE_FILES, TUNING } from "./sample_files.ts";
 
 /** Share of cases whose reader opens a device first. */
 const ON_DEVICE = 0.08;
-
-/** Values that stand in place of others. */
-const VALUES: readonly unknown[] = [
-  null,
-  true,
-  -1,
-  0,
-  1e308,
-  1.5,
-  "",
-  "x",
-  "NaN",
-  [],
-  {},
-  [null],
-  [[[[[]]]]],
-  { __proto__: null, a: 1 },
-  "\u001b[31mred",
-  "a\nb",
-  "\u202e",
-  "y".repeat(2000),
-  "__proto__",
-  "mb1ic4ih8oc4kh3ph1",
-  "mb99999999ic99999999ih99999999oc99999999kh3",
-  9007199254740993,
-  Array.from({ length: 100 }, (_, i) => i),
-];
-
-/** Replaces, removes or adds a value somewhere in a record. */
-function spoilValue(draw: Draw, value: unknown, depth = 0): unknown {
-  if (typeof value !== "object" || value === null || (depth > 0 && draw.chance(0.3))) {
-    return draw.pick(VALUES);
-  }
-  if (Array.isArray(value)) {
-    if (value.length === 0) return draw.pick(VALUES);
-    const copy = [...value];
-    const at = draw.int(0, copy.length - 1);
-    copy[at] = spoilValue(draw, copy[at], depth + 1);
-    return copy;
-  }
-  const entries = Object.entries(value);
-  if (entries.length === 0) return draw.pick(VALUES);
-  const at = draw.int(0, entries.length - 1);
-  const [key, old] = entries[at]!;
-  switch (draw.int(0, 5)) {
-    case 0:
-      entries.splice(at, 1);
-      break;
-    case 1:
-      entries.push([draw.pick(["more", "__proto__", "constructor", ""]), draw.pick(VALUES)]);
-      break;
-    case 2:
-      entries[at] = [`${key}x`, old];
-      break;
-    default:
-      entries[at] = [key, spoilValue(draw, old, depth + 1)];
-  }
-  return Object.fromEntries(entries);
-}
 
 /** Damages a file of records: a value in one of its documents, or its bytes. */
 function damage(draw: Draw, text: string): string | Uint8Array {
