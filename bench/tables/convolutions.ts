@@ -1,5 +1,7 @@
 /** Convolutions beside cuDNN, and by algorithm. */
-import { OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { type Operation, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
+import type { ReadCase } from "../../src/report/record_schema.ts";
 import { median } from "../../src/report/stats.ts";
 import {
   cell,
@@ -19,26 +21,32 @@ interface Suite {
   readonly title: string;
   readonly ours: string;
   readonly peer: string;
-  /** Which problems of the files. */
-  readonly match?: RegExp;
+  /** Which pairs of the files; all where absent. */
+  readonly only?: (pair: Pair) => boolean;
 }
 
-const RESNET = /^Conv/;
-const VGG = /^conv/;
+const resnet = ({ name }: Pair) => name.startsWith("Conv");
+const vgg = ({ name }: Pair) => name.startsWith("conv");
+/** 32 channels or more on both sides, in one group. */
+function dense({ op, ours }: Pair): boolean {
+  const { groups, inChannels, outChannels } = parseDescriptor(ours.problem, op as Operation);
+  return groups === 1 && Math.min(inChannels, outChannels) >= 32;
+}
 const f32 = { ours: "h200/layers.f32.jsonl", peer: "h200/layers.cudnn.jsonl" };
 const auto = { ours: "h200/layers.auto.jsonl", peer: "h200/layers.cudnn.jsonl" };
 const f16 = { ours: "h200/layers.f16.jsonl", peer: "h200/layers.f16.cudnn.jsonl" };
+const drawn = { ours: "h200/drawn.f16.jsonl", peer: "h200/drawn.f16.cudnn.jsonl" };
 
 const SUITES: readonly Suite[] = [
-  { title: "resnet3x3 f32", ...f32, match: RESNET },
-  { title: "vgg16 f32", ...f32, match: VGG },
-  { title: "resnet3x3 f32 in halves", ...auto, match: RESNET },
-  { title: "vgg16 f32 in halves", ...auto, match: VGG },
+  { title: "resnet3x3 f32", ...f32, only: resnet },
+  { title: "vgg16 f32", ...f32, only: vgg },
+  { title: "resnet3x3 f32 in halves", ...auto, only: resnet },
+  { title: "vgg16 f32 in halves", ...auto, only: vgg },
   { title: "networks f32", ours: "h200/networks.jsonl", peer: "h200/networks.cudnn.jsonl" },
   {
-    title: "more_networks f32, H100",
-    ours: "h100/more_networks.jsonl",
-    peer: "h100/more_networks.cudnn.jsonl",
+    title: "more_networks f32",
+    ours: "h200/more_networks.jsonl",
+    peer: "h200/more_networks.cudnn.jsonl",
   },
   { title: "im2win12 f32", ours: "h200/im2win12.jsonl", peer: "h200/im2win12.cudnn.jsonl" },
   {
@@ -46,23 +54,16 @@ const SUITES: readonly Suite[] = [
     ours: "h200/winrs_bfc.jsonl",
     peer: "h200/winrs_bfc.cudnn.jsonl",
   },
-  { title: "resnet3x3 f16", ...f16, match: RESNET },
-  { title: "vgg16 f16", ...f16, match: VGG },
-  {
-    title: "networks f16, H100",
-    ours: "h100/networks.f16.jsonl",
-    peer: "h100/networks.f16.cudnn.jsonl",
-  },
-  {
-    title: "more_networks f16, H100",
-    ours: "h100/more_networks.f16.jsonl",
-    peer: "h100/more_networks.f16.cudnn.jsonl",
-  },
+  { title: "resnet3x3 f16", ...f16, only: resnet },
+  { title: "vgg16 f16", ...f16, only: vgg },
+  { title: "drawn f16", ...drawn },
+  { title: "drawn f16, dense", ...drawn, only: dense },
+  { title: "drawn f16, others", ...drawn, only: (pair) => !dense(pair) },
 ];
 
 /** The pairs of a suite. */
-function pairs({ ours, peer, match = /^/ }: Suite): Pair[] {
-  return pairsOf(readCases(ours), readCases(peer)).filter(({ name }) => match.test(name));
+function pairs({ ours, peer, only = () => true }: Suite): Pair[] {
+  return pairsOf(readCases(ours), readCases(peer)).filter(only);
 }
 
 const ratios = (all: readonly Pair[]) => all.map(({ ratio }) => ratio);
@@ -85,6 +86,12 @@ function summary(): string {
   );
 }
 
+/** A time, with a decimal where it is short. */
+function microseconds(one: ReadCase): string {
+  const time = 1000 * timeOf(one);
+  return cell(time, time < 20 ? 1 : 0);
+}
+
 /** The f32 cases that take more than 1.4 times as long as cuDNN's. */
 function slower(): string {
   const rows = SUITES.filter(({ title }) => title.includes("f32")).flatMap((suite) =>
@@ -95,8 +102,8 @@ function slower(): string {
         name,
         op,
         `${ours.algorithm} ${ours.layout}`,
-        cell(1000 * timeOf(ours), 0),
-        cell(1000 * timeOf(peer), 0),
+        microseconds(ours),
+        microseconds(peer),
         cell(ratio, 2),
       ])
   );
