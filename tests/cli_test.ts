@@ -25,29 +25,6 @@ Deno.test("wgconv --help lists every command, and help of a command has examples
   }
 });
 
-Deno.test("usage errors exit 2 with one sentence and a suggestion", async () => {
-  const cases: [string[], RegExp][] = [
-    [["covn"], /^wgconv: Cannot run "covn": there is no such command, did you mean "conv"\?\n$/],
-    [["conv", "--inptu", "x"], /^wgconv: unknown option '--inptu', did you mean --input\?\n$/],
-    [["conv", "--layout", "nchww"], /did you mean "nchw"\?/],
-    [["conv"], /^wgconv: Cannot convolve: fwd takes --input and --filter/],
-    [["conv", "--problem", "ic1ih4oc1kh"], /at column 12\n {2}ic1ih4oc1kh\n {13}\^\n$/],
-    [["conv", "--problem", "ic1ih4oc1kh3", "--stride", "2"], /--problem gives all sizes, --stride/],
-    [["conv", "--input", "no.npy", "--filter", "no.npy"], /^wgconv: Cannot read no\.npy: /],
-    [["bench"], /^wgconv: Cannot bench: no problem/],
-    [["bench", "--suite", "none.txt"], /^wgconv: Cannot read none\.txt: there is no such file\n$/],
-    [["conv", "--input", "-", "--filter", "x", "--bias", "-"], /only one file can come from stdin/],
-    [["bench", "--suite", "."], /^wgconv: Cannot read \.: it is a directory/],
-    [["bench", "--problem", "ic1ih4oc1kh3", "--jsonl", "no/x"], /^wgconv: Cannot write no\/x: /],
-    [["plan", "--problem", "ic1ih4oc1kh3", "--policy", "x"], /'--policy <name>' argument 'x' is/],
-  ];
-  for (const [args, message] of cases) {
-    const { code, stderr } = await wgconvHere(args);
-    assert.equal(code, 2, args.join(" "));
-    assert.match(stderr, message);
-  }
-});
-
 Deno.test({
   name: "a full disk exits 2 with one sentence, wherever it is met",
   ignore: Deno.build.os !== "linux",

@@ -4,7 +4,7 @@ import type { DeviceModel } from "../algorithms/device/model.ts";
 import { calibrate, type Calibrated } from "../bench/calibrate/calibrate.ts";
 import { type CalibratedDevice, printCalibration } from "../bench/calibrate/model_file.ts";
 import { InputTypeError } from "../errors.ts";
-import { writeOutput } from "../npy/mod.ts";
+import { writeText } from "../npy/atomic_write.ts";
 import { formatDuration } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
 import { gpuExecutor } from "../run/executor.ts";
@@ -82,8 +82,7 @@ export function calibrateCommand() {
       const writes = commandWrites();
       const { output } = options;
       if (output !== undefined) {
-        const bytes = new TextEncoder().encode(text);
-        await writes.attempt(() => writeOutput(output, (write) => write(bytes)));
+        await writes.attempt(() => writeText(output, text));
       }
       if (path !== undefined) await writes.attempt(() => mergeFile(path, () => text));
       const out = reporter("stdout");

@@ -13,7 +13,7 @@ import {
 import type { RunHooks } from "../bench/run_group.ts";
 import { parseSuite } from "../bench/suite.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
-import { writeOutput } from "../npy/mod.ts";
+import { writeText } from "../npy/atomic_write.ts";
 import { OPERATIONS } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import type { CaseColumnName } from "../report/case_columns.ts";
@@ -199,10 +199,8 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       rows?.end();
       const missing = baseline ? missingCases(plan, baseline, results) : [];
       if (junit !== undefined) {
-        const xml = new TextEncoder().encode(
-          junitXml("wgconv check", junitCases(results, missing)),
-        );
-        await writes.attempt(() => writeOutput(junit, (write) => write(xml)));
+        const xml = junitXml("wgconv check", junitCases(results, missing));
+        await writes.attempt(() => writeText(junit, xml));
       }
       const ran = results.some(({ status }) => status !== "error" && status !== "empty");
       const updating = options.update === true && ran;

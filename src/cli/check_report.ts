@@ -15,6 +15,7 @@ import { writeNpz } from "../npy/mod.ts";
 import { printableMessage } from "../printable.ts";
 import { readText } from "../read_text.ts";
 import type { ShownCase } from "../report/case_columns.ts";
+import { counted } from "../report/format.ts";
 import type { JUnitCase } from "../report/junit.ts";
 import { defaultFill } from "../run/operands.ts";
 import type { FillKind } from "../tensor/fill.ts";
@@ -135,9 +136,7 @@ export function summaryLine(
     .map(([count, word]) => `${count} ${word}`);
   if (missing.length > 0) counts.push(`${missing.length} missing`);
   const where = adapter === "" ? "" : ` on ${adapter}`;
-  return `${results.length} ${results.length === 1 ? "case" : "cases"}${where}: ${
-    counts.join(", ") || "nothing ran"
-  }`;
+  return `${counted(results.length, "case")}${where}: ${counts.join(", ") || "nothing ran"}`;
 }
 
 interface BaselineOptions {

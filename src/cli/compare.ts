@@ -2,6 +2,7 @@ import { Command, Option } from "#cli-types";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { compareRuns } from "../report/comparison.ts";
 import { comparisonData, comparisonMarkdown, comparisonText } from "../report/comparison_views.ts";
+import { counted } from "../report/format.ts";
 import { haveCasesInCommon, type PairBy } from "../report/pair_cases.ts";
 import type { ReadCase } from "../report/record_schema.ts";
 import { USUAL_MARGIN, USUAL_THRESHOLD } from "../report/speed_change.ts";
@@ -72,8 +73,10 @@ export function compareCommand() {
       if (options.json) out.line(JSON.stringify(comparisonData(comparison), null, 2));
       if (comparison.exitCode === EXIT.usage) {
         throw new InputTypeError(
-          `Cannot compare: no case of ${newPath} (${count(next)}) matches one of ` +
-            `${basePath} (${count(base)})` +
+          `Cannot compare: no case of ${newPath} (${
+            counted(next.length, "case")
+          }) matches one of ` +
+            `${basePath} (${counted(base.length, "case")})` +
             comparison.uncomparedLines.slice(-1).map((line) => `: ${line}`).join(""),
         );
       }
@@ -129,8 +132,4 @@ function defaultBy(base: readonly ReadCase[], next: readonly ReadCase[]): PairBy
   const providers = new Set(base.map(({ provider }) => provider));
   const common = next.some(({ provider }) => providers.has(provider));
   return common || haveCasesInCommon(base, next) ? "algorithm" : "best";
-}
-
-function count({ length }: readonly ReadCase[]): string {
-  return length === 1 ? "1 case" : `${length} cases`;
 }

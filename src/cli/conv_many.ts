@@ -3,8 +3,8 @@ import { glob } from "node:fs/promises";
 import type { TuningTable } from "../algorithms/request.ts";
 import { elementFeatures } from "../elements/elements.ts";
 import { EXIT, exitCodeOf, InputTypeError } from "../errors.ts";
-import { refuseWrite } from "../npy/atomic_write.ts";
-import { openNpy, writeNpy, writeOutput } from "../npy/mod.ts";
+import { refuseWrite, writeText } from "../npy/atomic_write.ts";
+import { openNpy, writeNpy } from "../npy/mod.ts";
 import { formatMilliseconds } from "../report/format.ts";
 import { isUnproved, verdictWord } from "../report/record.ts";
 import { convSubject } from "../run/conv_subject.ts";
@@ -323,5 +323,5 @@ async function writeManifest(path: string, failures: readonly FailedFile[]): Pro
   }
   await Deno.mkdir(dirname(path), { recursive: true }).catch((error) => refuseWrite(path, error));
   const text = failures.map((failure) => `${JSON.stringify(failure)}\n`).join("");
-  await writeOutput(path, (write) => write(new TextEncoder().encode(text)));
+  await writeText(path, text);
 }

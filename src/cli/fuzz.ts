@@ -2,7 +2,8 @@
 import type { CommandUnknownOpts } from "#cli-types";
 import { quoted } from "../bench/failures.ts";
 import { EXIT } from "../errors.ts";
-import { writeOutput } from "../npy/mod.ts";
+import { writeText } from "../npy/atomic_write.ts";
+import { counted } from "../report/format.ts";
 import type { CaseRecord } from "../report/record.ts";
 import { type JUnitCase, junitXml } from "../report/junit.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
@@ -98,10 +99,8 @@ export async function fuzz(
     await Deno.remove(folder, { recursive: true }).catch(() => {});
   }
   if (junit !== undefined) {
-    const xml = new TextEncoder().encode(
-      junitXml("wgconv verify", results.map((one) => junitCase(one, options))),
-    );
-    await writes.attempt(() => writeOutput(junit, (write) => write(xml)));
+    const xml = junitXml("wgconv verify", results.map((one) => junitCase(one, options)));
+    await writes.attempt(() => writeText(junit, xml));
   }
   out.line(summary(results, provider));
   writes.conclude(exitCode(results));
@@ -264,9 +263,7 @@ function summary(results: readonly Fuzzed[], provider: string): string {
     const count = results.filter(({ record }) => record.verdict === verdict).length;
     return count === 0 ? [] : [`${count} ${said}`];
   });
-  return `${results.length} ${results.length === 1 ? "case" : "cases"} of ${provider}: ${
-    counts.join(", ")
-  }`;
+  return `${counted(results.length, "case")} of ${provider}: ${counts.join(", ")}`;
 }
 
 /** A run in which nothing passed is no success. */

@@ -1,6 +1,6 @@
 import { Command, Option } from "#cli-types";
 import { EXIT, InputTypeError, isInputError } from "../errors.ts";
-import { writeOutput } from "../npy/atomic_write.ts";
+import { writeText } from "../npy/atomic_write.ts";
 import { printable } from "../printable.ts";
 import { readText } from "../read_text.ts";
 import { collectHistory } from "../report/history.ts";
@@ -79,8 +79,7 @@ export function historyCommand() {
       }
       if (output !== undefined) {
         const { historyPage } = await import("../report/history_page.ts");
-        const page = printable(await historyPage(history, leftOut));
-        await writeOutput(output, (write) => write(new TextEncoder().encode(page)));
+        await writeText(output, printable(await historyPage(history, leftOut)));
         if (output !== "-") reporter("stdout").message(`written: ${output}`);
       }
       if (code !== EXIT.ok) throw new ExitCode(code);

@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import { defined } from "../defined.ts";
 import { InputTypeError } from "../errors.ts";
 import { type ModelOptions, RUNTIME_PROVIDERS, type RuntimeProvider } from "../models/layer.ts";
-import { refuseWrite, writeOutput } from "../npy/atomic_write.ts";
+import { refuseWrite, writeText } from "../npy/atomic_write.ts";
 import { readNpy, writeNpz } from "../npy/mod.ts";
 import { printableMessage } from "../printable.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
@@ -80,7 +80,7 @@ export function layersCommand() {
         force,
       });
       const { text } = await modelSuite(source, model);
-      await writeOutput(output, (write) => write(new TextEncoder().encode(text)));
+      await writeText(output, text);
     });
 }
 
@@ -174,8 +174,7 @@ async function dumpModel(
     ),
     layers,
   };
-  const text = `${JSON.stringify(manifest, null, 1)}\n`;
-  await writeOutput(manifestPath, (write) => write(new TextEncoder().encode(text)));
+  await writeText(manifestPath, `${JSON.stringify(manifest, null, 1)}\n`);
   reporter("stdout").message(
     `${manifestPath}: ${layers.length} of ${read.layers.length} layers; ` +
       `wgconv verify --manifest ${manifestPath} checks them`,

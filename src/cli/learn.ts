@@ -11,7 +11,7 @@ import { mergeTuning, printTuning, readTuningText, tuningRecord } from "../bench
 import { defined } from "../defined.ts";
 import { InputSyntaxError, UnsupportedError } from "../errors.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
-import { counted } from "../report/history_views.ts";
+import { counted } from "../report/format.ts";
 import type { TimeRecord, TuningRecord } from "../report/record.ts";
 import { caseRecord } from "../run/case_record.ts";
 import type { Executor } from "../run/executor.ts";

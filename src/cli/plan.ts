@@ -34,7 +34,7 @@ import { oneOf, pathOr } from "./values.ts";
 import { givenOptions, refuseOptions, refuseWords } from "./refuse.ts";
 import { traceMainloops } from "../kernels/schedule/trace.ts";
 import { proveOutputs } from "./outputs.ts";
-import { writeOutput } from "../npy/mod.ts";
+import { writeText } from "../npy/atomic_write.ts";
 import { explainText, planJson, planReport, shaderText } from "./plan_report.ts";
 
 const EXAMPLES = `
@@ -141,10 +141,7 @@ export function planCommand() {
         predictedDevice: deviceOf(request).name,
       };
       if (file !== undefined) {
-        await writeOutput(
-          file,
-          (write) => write(new TextEncoder().encode(`${shaderText(plan)}\n`)),
-        );
+        await writeText(file, `${shaderText(plan)}\n`);
       } else if (wgsl) {
         out.line(shaderText(plan));
       } else if (trace !== undefined) {

@@ -2,9 +2,10 @@ import { delimitedTable, networkTotals, recordTable } from "../report/case_table
 import { basename, extname } from "node:path";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { InputRangeError, InputTypeError } from "../errors.ts";
-import { writeOutput } from "../npy/atomic_write.ts";
+import { writeText } from "../npy/atomic_write.ts";
 import { printable, printableMessage } from "../printable.ts";
 import { latestCases } from "../report/case_key.ts";
+import { counted } from "../report/format.ts";
 import { onlyCases, readRecordFiles, recordFiles, type RecordSet } from "../report/read_records.ts";
 import {
   type Network,
@@ -141,14 +142,10 @@ export function reportCommand() {
       }, { columns: options.columns, toFile: output !== "-" });
       await writeText(output, report);
       if (replaced > 0) {
-        const said = replaced === 1 ? "1 record" : `${replaced} records`;
+        const said = counted(replaced, "record");
         reporter("stderr").line(`replaced by later records of the same case: ${said}`);
       }
     });
-}
-
-async function writeText(path: string, text: string): Promise<void> {
-  await writeOutput(path, (write) => write(new TextEncoder().encode(text)));
 }
 
 /**

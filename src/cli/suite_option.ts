@@ -11,6 +11,7 @@ import { InputTypeError } from "../errors.ts";
 import type { ModelLayers, ModelOptions } from "../models/layer.ts";
 import { printableMessage } from "../printable.ts";
 import { parseGemmSuite } from "../problem/gemm_suite.ts";
+import { counted } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
 import { printer, reporter } from "./output.ts";
 import { gather, parsePattern, wholeNumber } from "./values.ts";
@@ -133,7 +134,7 @@ function sayLeft(path: string, { layers, left, notes = [] }: ModelLayers): void 
   for (const { name, why } of left) say(`${path}: not listed: ${name}: ${why}`);
   const others = Map.groupBy(layers.filter(({ said }) => said !== undefined), ({ said }) => said);
   for (const [said, { length }] of others) {
-    say(`${path}: ${length} ${length === 1 ? "layer" : "layers"} of ${said} listed as f32`);
+    say(`${path}: ${counted(length, "layer")} of ${said} listed as f32`);
   }
 }
 
@@ -213,9 +214,7 @@ function ignoredLine(skips: readonly string[], leftOut: number): string {
     .map(([what, { length }]) => length === 1 ? what : `${what} (${length} times)`);
   return [
     ...(times.length === 0 ? [] : [`ignored in suites: ${times.join(", ")}`]),
-    ...(leftOut === 0 ? [] : [
-      `${leftOut} ${leftOut === 1 ? "problem" : "problems"} of unsupported types left out`,
-    ]),
+    ...(leftOut === 0 ? [] : [`${counted(leftOut, "problem")} of unsupported types left out`]),
   ].join("; ");
 }
 

@@ -14,6 +14,7 @@ import { cachePath } from "./kept_files.ts";
 import { oneSentence } from "./failure.ts";
 import { reporter } from "./output.ts";
 import { pathOr } from "./values.ts";
+import { counted } from "../report/format.ts";
 
 /** `--tuning`, as `option()` has it. */
 export const TUNING_OPTION = [
@@ -80,8 +81,9 @@ export function readTuning(choice: TuningChoice): Tuning | undefined {
   try {
     const tuning = { path, ...parseTuning(readText(path), path) };
     if (tuning.foreign > 0) {
-      const lines = tuning.foreign === 1 ? "1 line" : `${tuning.foreign} lines`;
-      note.message(`ignoring ${lines} of ${path}: of another version of wgconv`);
+      note.message(
+        `ignoring ${counted(tuning.foreign, "line")} of ${path}: of another version of wgconv`,
+      );
     }
     return tuning;
   } catch (error) {
@@ -111,8 +113,8 @@ export function isOutdated({ notes }: Plan): boolean {
 /** Says for how many cases a tuning was outdated, where it was. */
 export function noteOutdated(tuning: Tuning | undefined, cases: number): void {
   if (tuning === undefined || cases === 0) return;
-  const what = cases === 1 ? "the tuning of 1 case" : `the tuning of ${cases} cases`;
   reporter("stderr").message(
-    `ignoring ${what} in ${tuning.path}: its kernels have changed, run wgconv tune again`,
+    `ignoring the tuning of ${counted(cases, "case")} in ${tuning.path}: ` +
+      "its kernels have changed, run wgconv tune again",
   );
 }

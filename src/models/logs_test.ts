@@ -1,7 +1,5 @@
 import assert from "#assert";
-import { isInputError } from "../errors.ts";
 import { MIOPEN_LOG, ONEDNN_LOG } from "../../tests/support/layer_logs.ts";
-import { mutated } from "../../tests/support/mutations.ts";
 import { type Layer, layerSizes, type ModelLayers } from "./layer.ts";
 import { miopenLayers, onednnLayers } from "./logs.ts";
 import { suiteText } from "./read_model.ts";
@@ -33,20 +31,6 @@ Deno.test("commands of MIOpenDriver are layers", () => {
     ["conv_4", "mb2ic3id8oc4od6kd3", "fwd", "f32"],
   ]);
   assert.deepEqual(found.left, [{ name: "pool_5", why: "it is no convolution" }]);
-});
-
-Deno.test("500 damaged logs are read, or refused by a sentence", () => {
-  const encoder = new TextEncoder();
-  const decoder = new TextDecoder();
-  for (let seed = 1; seed <= 500; seed++) {
-    for (const [text, read] of [[ONEDNN_LOG, onednnLayers], [MIOPEN_LOG, miopenLayers]] as const) {
-      try {
-        read(decoder.decode(mutated(encoder.encode(text), seed)));
-      } catch (error) {
-        assert.ok(isInputError(error), `seed ${seed}: ${error}`);
-      }
-    }
-  }
 });
 
 Deno.test("suiteText() says each size once, with its count and all names", () => {

@@ -127,6 +127,11 @@ export async function writeOutput(
   await body((chunk, at) => writeAll(Deno.stdout, chunk, at, "stdout"));
 }
 
+/** {@linkcode writeOutput} of a text. */
+export async function writeText(path: string, text: string): Promise<void> {
+  await writeOutput(path, (write) => write(new TextEncoder().encode(text)));
+}
+
 /** Where a path leads by links, also where nothing is there yet: what is written there leaves them as they are. */
 export function followLinks(path: string): string {
   let target = path;

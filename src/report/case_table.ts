@@ -10,7 +10,7 @@ import {
 import { caseFigures } from "./case_figures.ts";
 import { caseLabel, dtypeText } from "./case_key.ts";
 import type { Ceilings } from "./charts/roofline.ts";
-import { formatGflops, formatMilliseconds } from "./format.ts";
+import { counted, formatGflops, formatMilliseconds } from "./format.ts";
 import { isNetwork, timesOf, withoutImageGradients } from "./network.ts";
 import type { ReadAccuracy, ReadCase, ReadTime } from "./record_schema.ts";
 import { type LiveColumn, liveTable, type Paint } from "./table.ts";
@@ -57,7 +57,7 @@ function totalText(cases: readonly TotalledCase[]): string {
   const ms = sum(({ time_ms }) => time_ms!.median);
   const rate = formatGflops(sum(({ flops }) => flops ?? 0) / ms / 1e6);
   const layers = sum(() => 1);
-  return `${formatMilliseconds(ms)} for ${layers} ${layers === 1 ? "layer" : "layers"}, ${rate}`;
+  return `${formatMilliseconds(ms)} for ${counted(layers, "layer")}, ${rate}`;
 }
 
 function nameOf({ problem }: TotalledCase): string | undefined {

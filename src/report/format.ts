@@ -42,6 +42,11 @@ export function formatCount(count: number): string {
   return count.toLocaleString("en-US");
 }
 
+/** `1 case`, `2 cases`. */
+export function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}
+
 /** An error metric: `2.41e-7`; `-` where there is none. */
 export function formatError(value: number | null): string {
   if (value === null) return "-";

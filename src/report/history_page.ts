@@ -3,7 +3,7 @@ import { caseLabel, dtypeText, seriesLabel } from "./case_key.ts";
 import { type Mark, runChart, sparkline } from "./charts/history.ts";
 import { type Chart, renderCharts } from "./charts/theme.ts";
 import { CHANGE_COLOURS } from "./charts/speedup.ts";
-import { formatError, formatMilliseconds, formatShare } from "./format.ts";
+import { counted, formatError, formatMilliseconds, formatShare } from "./format.ts";
 import {
   type History,
   type HistoryCase,
@@ -20,7 +20,6 @@ import {
   changedRunRows,
   changeRow,
   changeText,
-  counted,
   dayOf,
   historyHeading,
   standingLines,

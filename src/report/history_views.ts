@@ -2,7 +2,7 @@ import { printableMessage } from "../printable.ts";
 import { caseLabel, dtypeText, seriesLabel } from "./case_key.ts";
 import { isWrong } from "./comparison.ts";
 import { percent } from "./comparison_views.ts";
-import { formatMilliseconds, significant } from "./format.ts";
+import { counted, formatMilliseconds, significant } from "./format.ts";
 import {
   changedRuns,
   type History,
@@ -175,11 +175,6 @@ export function standingLines(history: History): string[] {
       `${counted(untimed, "case")} with fewer than 5 samples a run, whose times no test can tell`,
     ],
   ];
-}
-
-/** `1 case`, `2 cases`. */
-export function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
 /**

@@ -9,7 +9,7 @@ import {
   mathText,
 } from "./case_key.ts";
 import type { Ceilings } from "./charts/roofline.ts";
-import { formatMilliseconds, formatShare } from "./format.ts";
+import { counted, formatMilliseconds, formatShare } from "./format.ts";
 import type { ReadCase } from "./record_schema.ts";
 import { makerOf, usualMakers } from "./speedups.ts";
 import type { Column } from "./table.ts";
@@ -61,22 +61,18 @@ export function networkLines({ title, maker, ms, layers, operations, peers }: Ne
   const count = sumOf(layers, ({ count }) => count);
   const of = title === "" ? "" : ` (${title})`;
   return [
-    `network ${maker}${of}: ${formatMilliseconds(ms)} for ${layersText(count)}`,
+    `network ${maker}${of}: ${formatMilliseconds(ms)} for ${counted(count, "layer")}`,
     ...operations.map(([op, own, layers]) =>
-      `  ${op}: ${formatMilliseconds(own)}, ${formatShare(own / ms)}, ${layersText(layers)}`
+      `  ${op}: ${formatMilliseconds(own)}, ${formatShare(own / ms)}, ${counted(layers, "layer")}`
     ),
     ...peers.map((peer) =>
       `  ${peer.maker}: ${formatMilliseconds(peer.ms)} for ${
-        peer.layers === count ? "the same" : `${peer.layers} of ${layersText(count)}`
+        peer.layers === count ? "the same" : `${peer.layers} of ${counted(count, "layer")}`
       }, ${maker} ${formatMilliseconds(peer.ours)}: ${
         (peer.ms / peer.ours).toFixed(2)
       } times as fast`
     ),
   ];
-}
-
-function layersText(count: number): string {
-  return count === 1 ? "1 layer" : `${count} layers`;
 }
 
 /** More slices than this are no picture. */

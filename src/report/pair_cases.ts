@@ -8,6 +8,7 @@ import {
 } from "./case_key.ts";
 import type { ReadCase } from "./record_schema.ts";
 import { usableTime } from "./speed_change.ts";
+import { counted } from "./format.ts";
 
 /** A case of the base and what it is compared with. */
 export interface CasePair {
@@ -207,6 +208,6 @@ export function uncomparedLine(
   const reasons = [...Map.groupBy(own, ({ reason }) => reason)]
     .sort(([, a], [, b]) => b.length - a.length)
     .map(([reason, { length }]) => `${length}: ${reason}`);
-  return `${own.length} of ${total} ${total === 1 ? "case" : "cases"} of the ${side} ` +
+  return `${own.length} of ${counted(total, "case")} of the ${side} ` +
     `${own.length === 1 ? "is" : "are"} not compared (${reasons.join("; ")})`;
 }

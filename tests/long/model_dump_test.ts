@@ -2,7 +2,8 @@ import assert from "#assert";
 import { readNpy, writeNpy } from "../../src/npy/mod.ts";
 import { fillTensor } from "../../src/tensor/fill.ts";
 import { wgconvHere } from "../support/in_process.ts";
-import { mutated } from "../support/mutations.ts";
+import { Draw } from "../attack/draw.ts";
+import { mutateBytes } from "../attack/mutate.ts";
 import { onnxModel, type TestGraph, type TestNode } from "../support/onnx_model.ts";
 
 const GRAPH: TestGraph = {
@@ -221,7 +222,7 @@ Deno.test("damaged models are dumped, or refused by a sentence", async () => {
     for (const [at, graph] of [BRANCHES, BYTES].entries()) {
       const bytes = onnxModel(graph);
       for (let seed = 1; seed <= 250; seed++) {
-        await Deno.writeFile(model, mutated(bytes, seed));
+        await Deno.writeFile(model, mutateBytes(new Draw(1, "models", seed), bytes, bytes));
         const { code, stderr } = await wgconvHere(["layers", model, "--dump", dump, "--force"]);
         assert.ok(code === 0 || code === 2, `graph ${at}, seed ${seed}: ${code}: ${stderr}`);
         assert.ok(code === 0 || /^wgconv: Cannot /m.test(stderr), `seed ${seed}: ${stderr}`);

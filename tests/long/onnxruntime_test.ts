@@ -3,7 +3,8 @@ import { ROOT, wgconv } from "../cli.ts";
 import { isInputError } from "../../src/errors.ts";
 import { layerSizes, type ModelOptions } from "../../src/models/layer.ts";
 import { readModel } from "../../src/models/read_model.ts";
-import { mutated } from "../support/mutations.ts";
+import { Draw } from "../attack/draw.ts";
+import { mutateBytes } from "../attack/mutate.ts";
 import { onnxModel, type TestGraph } from "../support/onnx_model.ts";
 
 /** No shape is stated; the product's rows follow from sizes that the model computes. Weights lie in a file that is not there. */
@@ -69,7 +70,7 @@ Deno.test("damaged models never end the process within onnxruntime", async () =>
   const bytes = onnxModel(graph);
   for (let seed = 1; seed <= 500; seed++) {
     try {
-      await readBytes(mutated(bytes, seed), options);
+      await readBytes(mutateBytes(new Draw(1, "models", seed), bytes, bytes), options);
     } catch (error) {
       assert.ok(isInputError(error), `seed ${seed}: ${error}`);
     }
