@@ -2,7 +2,7 @@
 import assert from "#assert";
 import { convolve, type ConvolveOptions } from "../../src/convolve.ts";
 import type { Scalar } from "../../src/elements/scalar.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import type { GpuDevice } from "../../src/gpu/device.ts";
 import { activationFunctions } from "../../src/kernels/epilogue.ts";
 import { multiply, type MultiplyOptions } from "../../src/multiply.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
@@ -15,10 +15,10 @@ import {
 import type { Epilogue } from "../../src/problem/epilogue.ts";
 import { gemmProblem } from "../../src/problem/gemm_problem.ts";
 import { activate } from "../../src/problem/activations.ts";
-import { backend } from "./driver.ts";
+import { testsOn } from "./driver.ts";
 import { throughText } from "./through_text.ts";
 
-const open = () => openDevice({ backend, optionalFeatures: ["shader-f16", "shader-f64"] });
+const test = testsOn({ optionalFeatures: ["shader-f16", "shader-f64"] });
 
 /** Sixteen values; those of f16 fit it. */
 const VALUES = [
@@ -75,8 +75,7 @@ function assertActivated(
   });
 }
 
-Deno.test("every activation keeps NaN and takes infinities to its limits", async () => {
-  using gpu = await open();
+test("every activation keeps NaN and takes infinities to its limits", async (gpu) => {
   for (const activation of ACTIVATIONS) {
     if (activation === "none") continue;
     for (const scalar of ["f32", "f64"] as const) {
@@ -89,8 +88,7 @@ Deno.test("every activation keeps NaN and takes infinities to its limits", async
   }
 });
 
-Deno.test("convolutions of every kind keep a bias of NaN and infinities under relu", async () => {
-  using gpu = await open();
+test("convolutions of every kind keep a bias of NaN and infinities under relu", async (gpu) => {
   const problem = convProblem({
     batch: 1,
     inChannels: 4,
@@ -123,8 +121,7 @@ Deno.test("convolutions of every kind keep a bias of NaN and infinities under re
   }
 });
 
-Deno.test("products of every kind keep NaN under relu", async () => {
-  using gpu = await open();
+test("products of every kind keep NaN under relu", async (gpu) => {
   const values = VALUES.map((value) => Math.abs(value) === Infinity ? 2 : value);
   const [m, n, k] = [VALUES.length, 4, 64];
   const a = new Float32Array(m * k);
@@ -141,8 +138,7 @@ Deno.test("products of every kind keep NaN under relu", async () => {
   }
 });
 
-Deno.test("with alpha 0 neither A nor B is read, with beta 0 C is not", async () => {
-  using gpu = await open();
+test("with alpha 0 neither A nor B is read, with beta 0 C is not", async (gpu) => {
   const [m, n, k] = [4, 4, 8];
   const [a, b, c] = [m * k, k * n, m * n].map((count) => new Float32Array(count).fill(NaN));
   const own = Float32Array.from({ length: m * n }, (_, i) => i);

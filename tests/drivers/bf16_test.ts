@@ -1,10 +1,9 @@
 /** bf16 in the memory of the driver at hand: two a word, which threads that store one each share. */
 import assert from "#assert";
-import { openDevice } from "../../src/gpu/device.ts";
 import { eachElement, moduleBuilder, WHOLE } from "../../src/kernels/module.ts";
 import { fromBf16, toBf16 } from "../../src/tensor/convert.ts";
 import { RandomWords } from "../../src/tensor/random.ts";
-import { backend } from "./driver.ts";
+import { test } from "./driver.ts";
 import { throughText } from "./through_text.ts";
 
 /** Ties to either side, NaN of all kinds, what rounds to infinity, what is below the normal numbers, and any bits. */
@@ -24,8 +23,7 @@ function isNan(bits: number): boolean {
 }
 
 for (const vector of [1, 4] as const) {
-  Deno.test(`stores of ${vector} are rounded once to the nearest, and leave their neighbours alone`, async () => {
-    using gpu = await openDevice({ backend });
+  test(`stores of ${vector} are rounded once to the nearest, and leave their neighbours alone`, async (gpu) => {
     // The last word is half a tensor's.
     const count = vector === 1 ? 1001 : 1000;
     const given = values(count);
@@ -48,8 +46,7 @@ for (const vector of [1, 4] as const) {
     if (vector === 1) assert.equal(got[count], 0);
   });
 
-  Deno.test(`loads of ${vector} give every value of bf16`, async () => {
-    using gpu = await openDevice({ backend });
+  test(`loads of ${vector} give every value of bf16`, async (gpu) => {
     const bits = Uint16Array.from({ length: 2 ** 16 }, (_, i) => i);
     const module = moduleBuilder("constant");
     const from = module.tensor("values", "read", vector, WHOLE, "bf16");

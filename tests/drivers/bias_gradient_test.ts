@@ -11,7 +11,7 @@ import { fillTensor } from "../../src/tensor/fill.ts";
 import { type Layout, LAYOUTS, shapeInLayout, stridesInLayout } from "../../src/tensor/layout.ts";
 import { tensorShape } from "../../src/problem/conv_problem.ts";
 import { sizeModes } from "../random_axes.ts";
-import { backend, full } from "./driver.ts";
+import { backend, full, test } from "./driver.ts";
 
 /** Sums of a gradient over all but its channels, and of its magnitudes, in FP64. */
 function sumsOf(problem: ConvProblem, layout: Layout, gradient: HostData) {
@@ -96,8 +96,7 @@ Deno.test("random gradients of biases agree with FP64 in every layout", async ()
   assert.ok(names.size >= 8, [...names].join(" "));
 });
 
-Deno.test("many places of a channel are dealt to workgroups, and give the same bits again", async () => {
-  using gpu = await openDevice({ backend });
+test("many places of a channel are dealt to workgroups, and give the same bits again", async (gpu) => {
   for (const layout of LAYOUTS) {
     for (const channels of [3, 20]) {
       const problem = outputOf(3, channels, [107, 101]);
@@ -112,8 +111,7 @@ Deno.test("many places of a channel are dealt to workgroups, and give the same b
   }
 });
 
-Deno.test("a gradient of no places is zero, and one of no channels is empty", async () => {
-  using gpu = await openDevice({ backend });
+test("a gradient of no places is zero, and one of no channels is empty", async (gpu) => {
   for (const layout of LAYOUTS) {
     for (const sizes of ["constant", "uniform"] as const) {
       const { result } = await check(gpu, outputOf(0, 5, [3, 3]), { layout, sizes });

@@ -2,14 +2,13 @@
 import assert from "#assert";
 import fc from "fast-check";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { openDevice } from "../../src/gpu/device.ts";
 import type { GpuDevice } from "../../src/gpu/gpu_device.ts";
 import { type ConvProblem, convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS } from "../../src/problem/activations.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
-import { backend, full, openMatrixUnits } from "./driver.ts";
+import { full, test } from "./driver.ts";
 
 const problems = randomSizes({
   axes: randomAxes({ more: 7, stride: 3 }),
@@ -32,8 +31,7 @@ async function check(gpu: GpuDevice, problem: ConvProblem, more: Partial<PlanReq
   return { plan, rewritten };
 }
 
-Deno.test("random problems of nchw whose images are rewritten agree with the reference", async () => {
-  using gpu = await openDevice({ backend });
+test("random problems of nchw whose images are rewritten agree with the reference", async (gpu) => {
   await fc.assert(
     fc.asyncProperty(
       problems,
@@ -62,9 +60,7 @@ Deno.test("random problems of nchw whose images are rewritten agree with the ref
   );
 });
 
-Deno.test("images of f16 are rewritten for matrix units", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("images of f16 are rewritten for matrix units", async (gpu) => {
   const { matrixUnits } = gpu;
   const shape = {
     batch: 8,
@@ -91,9 +87,7 @@ Deno.test("images of f16 are rewritten for matrix units", async () => {
   }
 });
 
-Deno.test("few and odd channels of f16 are padded for matrix units, or take the last axis's taps", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("few and odd channels of f16 are padded for matrix units, or take the last axis's taps", async (gpu) => {
   const { matrixUnits } = gpu;
   const notes = new Set<string>();
   await fc.assert(

@@ -2,17 +2,15 @@
 import assert from "#assert";
 import { planBiasGradient } from "../../src/algorithms/bias_gradient/plan.ts";
 import { H200 } from "../../src/algorithms/device/h200.ts";
-import { openDevice } from "../../src/gpu/device.ts";
 import { compensationText } from "../../src/kernels/sums.ts";
 import { multiply } from "../../src/multiply.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { gemmProblem } from "../../src/problem/gemm_problem.ts";
 import { runPlan } from "../../src/run/executor.ts";
-import { backend } from "./driver.ts";
+import { test } from "./driver.ts";
 import { throughText } from "./through_text.ts";
 
-Deno.test("sums of splits keep infinities, of a thread's and of many threads'", async () => {
-  using gpu = await openDevice({ backend });
+test("sums of splits keep infinities, of a thread's and of many threads'", async (gpu) => {
   const [m, n, k] = [4, 8, 4096];
   const a = new Float32Array(m * k).fill(1);
   a[k + 5] = Infinity;
@@ -26,8 +24,7 @@ Deno.test("sums of splits keep infinities, of a thread's and of many threads'", 
   }
 });
 
-Deno.test("nothing is lost of a sum that is not finite", async () => {
-  using gpu = await openDevice({ backend });
+test("nothing is lost of a sum that is not finite", async (gpu) => {
   // [sum, term, next] of each case, and what is lost: of the first a term that vanishes beside 2^25.
   const cases: [number, number, number, number][] = [
     [2 ** 25, 1, 2 ** 25, -1],
@@ -45,8 +42,7 @@ Deno.test("nothing is lost of a sum that is not finite", async () => {
   assert.deepEqual([...lost], cases.map((one) => one[3]));
 });
 
-Deno.test("gradients of biases keep infinities", async () => {
-  using gpu = await openDevice({ backend });
+test("gradients of biases keep infinities", async (gpu) => {
   const problem = parseDescriptor("mb1ic1ih64oc3kh1");
   const output = new Float32Array(3 * 4096).fill(1);
   output[4096 + 7] = Infinity;

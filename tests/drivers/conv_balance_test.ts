@@ -1,10 +1,10 @@
 /** Convolutions whose tiles beyond whole waves are split (stream-K), on the driver at hand, against the reference. */
 import assert from "#assert";
 import { checkedResult, convRequest } from "../checked_plan.ts";
-import { backend } from "./driver.ts";
+import { test } from "./driver.ts";
 import { softwareDevice } from "../../src/algorithms/device/software.ts";
 import type { AlgorithmName } from "../../src/algorithms/plan.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import type { GpuDevice } from "../../src/gpu/device.ts";
 import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
@@ -40,8 +40,7 @@ async function run(
 }
 
 for (const op of OPERATIONS) {
-  Deno.test(`stream-K of ${op} agrees with the reference in every layout`, async () => {
-    using gpu = await openDevice({ backend });
+  test(`stream-K of ${op} agrees with the reference in every layout`, async (gpu) => {
     for (const layout of LAYOUTS) {
       for (const init of [EVEN, ODD, GROUPS]) {
         await run(gpu, "implicit-gemm", init, op, layout, "uniform");
@@ -54,8 +53,7 @@ for (const op of OPERATIONS) {
 }
 
 for (const algorithm of ["im2win", "im2win-fused", "im2col"] as const) {
-  Deno.test(`stream-K of ${algorithm} agrees with the reference in every layout`, async () => {
-    using gpu = await openDevice({ backend });
+  test(`stream-K of ${algorithm} agrees with the reference in every layout`, async (gpu) => {
     for (const layout of LAYOUTS) {
       for (const init of [EVEN, ODD, GROUPS]) {
         const { passes } = await run(gpu, algorithm, init, "fwd", layout, "uniform");

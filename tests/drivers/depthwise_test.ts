@@ -19,7 +19,7 @@ import { checkedResult, convRequest, operandsFor } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { agrees } from "../golden_conv.ts";
 import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
-import { backend, full } from "./driver.ts";
+import { backend, full, test } from "./driver.ts";
 
 /** A device that small problems fill: runs are as long as on a large one with large problems. */
 const SMALL_DEVICE = { ...H200, multiprocessors: 1 / 64 };
@@ -35,8 +35,7 @@ async function convolve(gpu: GpuDevice, problem: ConvProblem, choice: Partial<Pl
   );
 }
 
-Deno.test("depthwise agrees with PyTorch in every layout", async () => {
-  using gpu = await openDevice({ backend });
+test("depthwise agrees with PyTorch in every layout", async (gpu) => {
   const cases = loadGoldenCases().filter(({ problems: { fwd } }) => fwd.inChannels === fwd.groups);
   assert.ok(cases.length > 0);
   for (const one of cases) {
@@ -64,8 +63,7 @@ const problems = fc.record({
   ...spatialSizes(axes),
 }));
 
-Deno.test("random problems agree with the reference, with runs as long and as short as they get", async () => {
-  using gpu = await openDevice({ backend });
+test("random problems agree with the reference, with runs as long and as short as they get", async (gpu) => {
   await fc.assert(
     fc.asyncProperty(
       problems,
@@ -90,8 +88,7 @@ const few = fc.record({
   wide: fc.constantFrom(1, 2, 3, 4, 8, 16, 21, 36, 40, 44, 64),
 });
 
-Deno.test("few channels of a result, or of one side of a filter, agree with the reference", async () => {
-  using gpu = await openDevice({ backend });
+test("few channels of a result, or of one side of a filter, agree with the reference", async (gpu) => {
   const seen = new Set<string>();
   await fc.assert(
     fc.asyncProperty(
@@ -120,7 +117,12 @@ Deno.test("few channels of a result, or of one side of a filter, agree with the 
           outChannels: groups * (few === "out" ? thin : wide),
           ...spatialSizes(axes),
         });
-        const choice = { layout, filterLayout, device, ...(sizes === undefined ? {} : { sizes }) };
+        const choice = {
+          layout,
+          filterLayout,
+          device,
+          ...(sizes === undefined ? {} : { sizes }),
+        };
         const { plan } = await convolve(gpu, problem, choice);
         for (const trait of ["sources", "own", "shared", "split", "overlapping"]) {
           if (plan.kernel.includes(trait)) seen.add(`${op} ${trait}`);
@@ -148,8 +150,7 @@ Deno.test("few channels of a result, or of one side of a filter, agree with the 
   }
 });
 
-Deno.test("the channels that a result sums are cut as asked, with bias and activation at the end", async () => {
-  using gpu = await openDevice({ backend });
+test("the channels that a result sums are cut as asked, with bias and activation at the end", async (gpu) => {
   const channels = { inChannels: 72, outChannels: 3, groups: 1 };
   const problem = convProblem({ ...SMALL, ...channels, op: "fwd" });
   for (const layout of LAYOUTS) {
@@ -180,8 +181,7 @@ const turned = (problem: ConvProblemInit) => ({
   outChannels: problem.inChannels,
 });
 
-Deno.test("threads that share a run agree with the reference in f16 and bf16, of groups, many results and bindings in parts", async () => {
-  using gpu = await openDevice({ backend });
+test("threads that share a run agree with the reference in f16 and bf16, of groups, many results and bindings in parts", async (gpu) => {
   const layout = "nhwc";
   const limits = { ...gpu.limits, maxStorageBufferBindingSize: 4096 };
   const cases: [ConvProblemInit, Partial<PlanRequest>, RegExp][] = [
@@ -240,8 +240,7 @@ Deno.test("two columns a thread agree with the reference in f16 and bf16, with o
   assert.ok(paired >= 5, `${paired}`);
 });
 
-Deno.test("an infinite weight is not met by threads that have no source in their last round", async () => {
-  using gpu = await openDevice({ backend });
+test("an infinite weight is not met by threads that have no source in their last round", async (gpu) => {
   for (const side of [1, 3]) {
     const request = convRequest(
       gpu,
@@ -266,8 +265,7 @@ Deno.test("an infinite weight is not met by threads that have no source in their
   }
 });
 
-Deno.test("filters that are packed for threads that share a run fit the workspace, or are read as they lie", async () => {
-  using gpu = await openDevice({ backend });
+test("filters that are packed for threads that share a run fit the workspace, or are read as they lie", async (gpu) => {
   const problem = convProblem({ ...SHARED, op: "fwd" });
   const filter = 4 * 36 * 3 * 9;
   for (
@@ -284,8 +282,7 @@ Deno.test("filters that are packed for threads that share a run fit the workspac
   }
 });
 
-Deno.test("long filters, long strides and single rows agree with the reference", async () => {
-  using gpu = await openDevice({ backend });
+test("long filters, long strides and single rows agree with the reference", async (gpu) => {
   const problems: ConvProblemInit[] = [
     { inputSize: [9, 33], filterSize: [7, 31], paddingBegin: [3, 15], paddingEnd: [2, 14] },
     { inputSize: [13, 5], filterSize: [13, 3], paddingBegin: [6, 0], stride: [2, 1] },
@@ -314,8 +311,7 @@ const SMALL: ConvProblemInit = {
   paddingBegin: [1, 0],
 };
 
-Deno.test("every layout of the filter agrees with the reference, in workgroup memory or not", async () => {
-  using gpu = await openDevice({ backend });
+test("every layout of the filter agrees with the reference, in workgroup memory or not", async (gpu) => {
   for (const op of OPERATIONS) {
     for (const outChannels of [12, 24]) {
       const problem = convProblem({ ...SMALL, outChannels, op });
@@ -328,8 +324,7 @@ Deno.test("every layout of the filter agrees with the reference, in workgroup me
   }
 });
 
-Deno.test("segments are summed at once or in groups, and give the same in every run", async () => {
-  using gpu = await openDevice({ backend });
+test("segments are summed at once or in groups, and give the same in every run", async (gpu) => {
   const problem = convProblem({ ...SMALL, inputSize: [40, 41], op: "bwd-filter" });
   for (const layout of LAYOUTS) {
     for (const splits of [1, 7, 50]) {
@@ -343,8 +338,7 @@ Deno.test("segments are summed at once or in groups, and give the same in every 
   }
 });
 
-Deno.test("without images gradients of filters are zero", async () => {
-  using gpu = await openDevice({ backend });
+test("without images gradients of filters are zero", async (gpu) => {
   for (const layout of LAYOUTS) {
     for (const op of OPERATIONS) {
       const { result } = await convolve(gpu, convProblem({ ...SMALL, batch: 0, op }), { layout });
@@ -354,8 +348,7 @@ Deno.test("without images gradients of filters are zero", async () => {
   }
 });
 
-Deno.test("tensors in several bindings agree with the reference", async () => {
-  using gpu = await openDevice({ backend });
+test("tensors in several bindings agree with the reference", async (gpu) => {
   const limits = { ...gpu.limits, maxStorageBufferBindingSize: 8192 };
   for (const op of OPERATIONS) {
     for (const layout of LAYOUTS) {
@@ -365,8 +358,7 @@ Deno.test("tensors in several bindings agree with the reference", async () => {
   }
 });
 
-Deno.test("bias and activation follow the sum", async () => {
-  using gpu = await openDevice({ backend });
+test("bias and activation follow the sum", async (gpu) => {
   for (const layout of LAYOUTS) {
     for (const activation of full ? ACTIVATIONS : ["none", "leaky-relu"] as const) {
       for (const batch of [3, 4]) {

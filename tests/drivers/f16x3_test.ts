@@ -20,7 +20,7 @@ import { runPlan } from "../../src/run/executor.ts";
 import type { HostData, Planning } from "../../src/run/subject.ts";
 import { epiloguesOf } from "../gemm_matrix.ts";
 import { sizeModes } from "../random_axes.ts";
-import { full, openMatrixUnits } from "./driver.ts";
+import { full, test } from "./driver.ts";
 
 type Sizes = Partial<GemmProblem> & Pick<GemmProblem, "m" | "n" | "k">;
 /** Puts other values into A or B: rows of A, columns of B, each `k` long. */
@@ -74,9 +74,7 @@ async function multiply(
   return { plan, result: result as Float32Array, accuracy: checked.accuracy };
 }
 
-Deno.test("every policy of products in halves agrees with the reference", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("every policy of products in halves agrees with the reference", async (gpu) => {
   const sizes = [[67, 73, 45], [68, 84, 52], [136, 72, 80]] as const;
   const epilogues = epiloguesOf("f32");
   let turn = 0;
@@ -101,9 +99,7 @@ Deno.test("every policy of products in halves agrees with the reference", async 
   }
 });
 
-Deno.test("small, long, empty and batched products in halves, and the loop's variants", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("small, long, empty and batched products in halves, and the loop's variants", async (gpu) => {
   const all = epiloguesOf("f32").at(-1)!;
   for (const transpose of ["nn", "tt"] as const) {
     for (const [m, n, k] of [[1, 70, 65], [70, 1, 65], [1, 1, 100], [34, 33, 1]] as const) {
@@ -111,7 +107,9 @@ Deno.test("small, long, empty and batched products in halves, and the loop's var
     }
     await multiply(gpu, { m: 33, n: 36, k: 40, batch: 3, transpose, ...all });
     await multiply(gpu, { m: 36, n: 36, k: 1000, transpose }, { schedule: { splits: 2 } });
-    await multiply(gpu, { m: 5, n: 6, k: 0, transpose, ...all }, { schedule: { policy: "tiny" } });
+    await multiply(gpu, { m: 5, n: 6, k: 0, transpose, ...all }, {
+      schedule: { policy: "tiny" },
+    });
   }
   for (const sizes of ["constant", "uniform"] as const) {
     for (const variant of [{ doubleBuffer: true }, { prefetch: false }]) {
@@ -126,9 +124,7 @@ Deno.test("small, long, empty and batched products in halves, and the loop's var
   }
 });
 
-Deno.test("sums in halves are stored every 512 products, and err by less than 7e-7", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("sums in halves are stored every 512 products, and err by less than 7e-7", async (gpu) => {
   const matrixUnits = { ...gpu.matrixUnits!, cutsOff: true };
   for (const fill of ["uniform01", "normal"] as const) {
     const { plan, accuracy } = await multiply(gpu, { m: 36, n: 40, k: 2000 }, {
@@ -176,9 +172,7 @@ Deno.test("sums in halves are stored every 512 products, and err by less than 7e
   assert.match(plan.passes.at(-1)!.kernel.name, /_flagged_chains/);
 });
 
-Deno.test("products in halves get back what units cut off, but where sums may be exact", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("products in halves get back what units cut off, but where sums may be exact", async (gpu) => {
   const matrixUnits = { ...gpu.matrixUnits!, cutsOff: true };
   for (const sizes of ["constant", "uniform"] as const) {
     for (const transpose of ["nn", "tt"] as const) {
@@ -283,9 +277,7 @@ const SPOILT: Readonly<Record<string, (k: number) => Spoil>> = {
   },
 };
 
-Deno.test("what halves do not hold is computed in f32", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("what halves do not hold is computed in f32", async (gpu) => {
   let turn = 0;
   for (const [name, spoil] of Object.entries(SPOILT)) {
     for (const splits of [1, 2]) {
@@ -301,9 +293,7 @@ Deno.test("what halves do not hold is computed in f32", async () => {
   }
 });
 
-Deno.test("rows beyond halves are those of f32, bit for bit", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("rows beyond halves are those of f32, bit for bit", async (gpu) => {
   // What a device makes of subnormal numbers is its own.
   const spoil: Spoil = (set) => {
     for (let d = 0; d < 70; d++) set("a", 1, d, (d % 5 - 2) * 1e-40), set("b", 2, d, d * 1e28);
@@ -335,9 +325,7 @@ Deno.test("rows beyond halves are those of f32, bit for bit", async () => {
   assert.notDeepEqual(halves.slice(64 * n), whole.slice(64 * n));
 });
 
-Deno.test("random products in halves of data of any range agree with the reference", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("random products in halves of data of any range agree with the reference", async (gpu) => {
   const special = fc.constantFrom(0, -0, 1, -(2 ** -126), 1e-30, 65504, 2 ** 100, 1e30);
   const value = fc.oneof(
     { weight: 4, arbitrary: special },
@@ -374,14 +362,7 @@ Deno.test("random products in halves of data of any range agree with the referen
   );
 });
 
-Deno.test("products in halves are the same where the device checks indices itself", async () => {
-  using gpu = await openMatrixUnits();
-  using checked = await openMatrixUnits(true);
-  if (gpu === undefined || checked === undefined) return;
-  const results = [];
-  for (const device of [gpu, checked]) {
-    const spoil: Spoil = (set) => set("a", 1, 3, 1e30);
-    results.push((await multiply(device, { m: 68, n: 84, k: 52 }, {}, { spoil })).result);
-  }
-  assert.deepEqual(results[0], results[1]);
+test.checked("products in halves are the same where the device checks indices itself", async (gpu) => {
+  const spoil: Spoil = (set) => set("a", 1, 3, 1e30);
+  return [(await multiply(gpu, { m: 68, n: 84, k: 52 }, {}, { spoil })).result];
 });

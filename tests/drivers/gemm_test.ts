@@ -2,7 +2,7 @@
 import assert from "#assert";
 import { softwareDevice } from "../../src/algorithms/device/software.ts";
 import { modelOf } from "../../src/algorithms/device/known.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import type { GpuDevice } from "../../src/gpu/device.ts";
 import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/variant.ts";
 import { PLAIN_ACTIVATIONS } from "../../src/problem/activations.ts";
 import { gemmElement, type GemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
@@ -19,7 +19,7 @@ import {
   multiply as run,
   policiesOf,
 } from "../gemm_matrix.ts";
-import { backend, full } from "./driver.ts";
+import { full, testsOn } from "./driver.ts";
 
 const ALL = EPILOGUES.at(-1)!;
 
@@ -36,9 +36,7 @@ async function multiply(
   return { plan, result };
 }
 
-function open() {
-  return openDevice({ backend, optionalFeatures: FEATURES });
-}
+const test = testsOn({ optionalFeatures: FEATURES });
 
 /** What the device has the features for. */
 function available(gpu: GpuDevice): Arithmetic[] {
@@ -50,8 +48,7 @@ for (const arithmetic of ARITHMETIC) {
   const { feature: _, ...choice } = arithmetic;
   const name = `${dtype}${accumulate ? ` summed in ${accumulate}` : ""}${schedule ? " tiles" : ""}`;
 
-  Deno.test(`every transpose, epilogue and policy of ${name} agrees with the reference`, async () => {
-    using gpu = await open();
+  test(`every transpose, epilogue and policy of ${name} agrees with the reference`, async (gpu) => {
     if (feature !== undefined && !gpu.features.has(feature)) {
       const refused = multiply(gpu, { m: 3, n: 4, k: 5 }, choice);
       await assert.rejects(refused, new RegExp(feature));
@@ -81,8 +78,7 @@ for (const arithmetic of ARITHMETIC) {
   });
 }
 
-Deno.test("batches have every transpose and the whole epilogue in every arithmetic", async () => {
-  using gpu = await open();
+test("batches have every transpose and the whole epilogue in every arithmetic", async (gpu) => {
   for (const { feature: _, ...choice } of available(gpu)) {
     const all = epiloguesOf(choice.dtype).at(-1)!;
     const plain = choice.dtype === "f32" || full;
@@ -99,8 +95,7 @@ Deno.test("batches have every transpose and the whole epilogue in every arithmet
   }
 });
 
-Deno.test("operands that are packed first give the same products", async () => {
-  using gpu = await open();
+test("operands that are packed first give the same products", async (gpu) => {
   for (const { feature: _, ...choice } of available(gpu)) {
     if (!full && choice.dtype !== "f32") continue;
     for (const transpose of choice.dtype === "f32" ? ["nn", "tt"] as const : ["nn"] as const) {
@@ -115,8 +110,7 @@ Deno.test("operands that are packed first give the same products", async () => {
   }
 });
 
-Deno.test("int8 whose depth is a multiple of four is read as it lies, otherwise packed", async () => {
-  using gpu = await open();
+test("int8 whose depth is a multiple of four is read as it lies, otherwise packed", async (gpu) => {
   const names = [];
   for (const [transpose, k] of [["nt", 36], ["nt", 48], ["nn", 48], ["nt", 37]] as const) {
     const { plan } = await multiply(gpu, { m: 36, n: 35, k, transpose }, { dtype: "i8" });
@@ -125,8 +119,7 @@ Deno.test("int8 whose depth is a multiple of four is read as it lies, otherwise 
   assert.deepEqual(names, ["a1b1", "a4b4", "a4bp", "apbp"]);
 });
 
-Deno.test("int8 sums are exact up to 32 bits, and refused beyond", async () => {
-  using gpu = await open();
+test("int8 sums are exact up to 32 bits, and refused beyond", async (gpu) => {
   for (const splits of [1, 3]) {
     const problem = { m: 8, n: 9, k: 300, transpose: "nt" } as const;
     const { result } = await multiply(gpu, { ...problem, alpha: 1511 }, {
@@ -144,8 +137,7 @@ Deno.test("int8 sums are exact up to 32 bits, and refused beyond", async () => {
   }
 });
 
-Deno.test("f16 and bf16 are summed within their bounds over a long depth", async () => {
-  using gpu = await open();
+test("f16 and bf16 are summed within their bounds over a long depth", async (gpu) => {
   for (const { feature: _, ...choice } of available(gpu)) {
     if (choice.dtype !== "f16" && choice.dtype !== "bf16") continue;
     for (const splits of [1, 3]) {
@@ -157,8 +149,7 @@ Deno.test("f16 and bf16 are summed within their bounds over a long depth", async
   }
 });
 
-Deno.test("the main loop without each of its optimisations gives the same", async () => {
-  using gpu = await open();
+test("the main loop without each of its optimisations gives the same", async (gpu) => {
   for (const { feature: _, ...choice } of available(gpu)) {
     if (!full && choice.schedule !== undefined) continue;
     for (const [trait, key] of Object.entries(VARIANT_TRAITS)) {
@@ -175,8 +166,7 @@ Deno.test("the main loop without each of its optimisations gives the same", asyn
   }
 });
 
-Deno.test("sizes in the kernel give what sizes in a uniform do", async () => {
-  using gpu = await open();
+test("sizes in the kernel give what sizes in a uniform do", async (gpu) => {
   for (const { feature: _, ...choice } of available(gpu)) {
     const all = epiloguesOf(choice.dtype).at(-1)!;
     for (const transpose of choice.dtype === "f32" ? TRANSPOSES : ["nt"] as const) {
@@ -193,8 +183,7 @@ Deno.test("sizes in the kernel give what sizes in a uniform do", async () => {
   }
 });
 
-Deno.test("a last step of its own gives what a loop over all steps does", async () => {
-  using gpu = await open();
+test("a last step of its own gives what a loop over all steps does", async (gpu) => {
   const variants = [{}, { doubleBuffer: true }, { prefetch: false }];
   for (const { feature: _, ...choice } of available(gpu)) {
     // One step, two and many, of a tile 8 deep: in words of four where int8.
@@ -222,8 +211,7 @@ Deno.test("a last step of its own gives what a loop over all steps does", async 
   }
 });
 
-Deno.test("every activation follows the sum", async () => {
-  using gpu = await open();
+test("every activation follows the sum", async (gpu) => {
   const dtypes = gpu.features.has("shader-f64") ? ["f32", "f64"] as const : ["f32"] as const;
   for (const dtype of dtypes) {
     for (const activation of PLAIN_ACTIVATIONS) {
@@ -235,8 +223,7 @@ Deno.test("every activation follows the sum", async () => {
   }
 });
 
-Deno.test("without depth the epilogue is of zeros, and an empty result has no passes", async () => {
-  using gpu = await open();
+test("without depth the epilogue is of zeros, and an empty result has no passes", async (gpu) => {
   for (const empty of [{ m: 0 }, { n: 0 }, { batch: 0 }]) {
     const { plan, result } = await multiply(gpu, { m: 5, n: 6, k: 7, ...empty, ...ALL });
     assert.equal(plan.passes.length, 0);
@@ -244,8 +231,7 @@ Deno.test("without depth the epilogue is of zeros, and an empty result has no pa
   }
 });
 
-Deno.test("tensors of several bindings give the same", async () => {
-  using gpu = await open();
+test("tensors of several bindings give the same", async (gpu) => {
   for (const { feature: _, ...choice } of available(gpu)) {
     const limits = {
       ...gpu.limits,
@@ -265,8 +251,7 @@ Deno.test("tensors of several bindings give the same", async () => {
   }
 });
 
-Deno.test("the planner's own choice agrees with the reference", async () => {
-  using gpu = await open();
+test("the planner's own choice agrees with the reference", async (gpu) => {
   for (const { feature: _, ...choice } of available(gpu)) {
     const { plan } = await multiply(gpu, { m: 40, n: 24, k: 3000 }, {
       ...choice,
@@ -283,8 +268,7 @@ const STREAMED = {
   device: softwareDevice(4),
 } as const;
 
-Deno.test("stream-K agrees with the reference in every arithmetic, transpose and epilogue", async () => {
-  using gpu = await open();
+test("stream-K agrees with the reference in every arithmetic, transpose and epilogue", async (gpu) => {
   for (const { feature: _, ...choice } of available(gpu)) {
     const plain = choice.dtype === "f32";
     for (const [place, transpose] of TRANSPOSES.entries()) {
@@ -309,8 +293,7 @@ Deno.test("stream-K agrees with the reference in every arithmetic, transpose and
   }
 });
 
-Deno.test("stream-K of another policy, forced splits, baked sizes and several bindings gives the same", async () => {
-  using gpu = await open();
+test("stream-K of another policy, forced splits, baked sizes and several bindings gives the same", async (gpu) => {
   const problem = { m: 133, n: 260, k: 70, bias: "row", beta: 1 } as const;
   await multiply(gpu, problem, {
     ...STREAMED,
@@ -338,8 +321,7 @@ Deno.test("stream-K of another policy, forced splits, baked sizes and several bi
   assert.doesNotMatch(plan.kernel, /streamk/);
 });
 
-Deno.test("what stream-K cannot cut is computed whole", async () => {
-  using gpu = await open();
+test("what stream-K cannot cut is computed whole", async (gpu) => {
   for (const k of [0, 1, 8]) {
     const { plan } = await multiply(gpu, { m: 133, n: 131, k, bias: "row" }, STREAMED);
     assert.doesNotMatch(plan.kernel, /streamk/);

@@ -5,7 +5,7 @@ import { modelOf } from "../../src/algorithms/device/known.ts";
 import { gemvProduct, planGemv } from "../../src/algorithms/gemm/gemv.ts";
 import { expectPlanned } from "../../src/algorithms/refusal.ts";
 import { elementsOf } from "../../src/elements/elements.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import type { GpuDevice } from "../../src/gpu/device.ts";
 import { type GemmProblem, gemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
 import { printGemm } from "../../src/problem/gemm_suite.ts";
 import { randomStream } from "../../src/reference/sample.ts";
@@ -15,9 +15,9 @@ import { fillOperands } from "../../src/run/operands.ts";
 import { runPlan } from "../../src/run/executor.ts";
 import type { HostData } from "../../src/run/subject.ts";
 import { ARITHMETIC, type Choice, epiloguesOf, FEATURES, multiply } from "../gemm_matrix.ts";
-import { backend, full } from "./driver.ts";
+import { full, testsOn } from "./driver.ts";
 
-const open = () => openDevice({ backend, optionalFeatures: FEATURES });
+const test = testsOn({ optionalFeatures: FEATURES });
 
 /** What gemv multiplies of the arithmetic that the device has the features for. */
 function available(gpu: GpuDevice): Pick<Choice, "dtype" | "outDtype">[] {
@@ -53,8 +53,7 @@ async function product(
   return { plan, result };
 }
 
-Deno.test("rows and columns times matrices agree with the reference in every type, transpose and epilogue", async () => {
-  using gpu = await open();
+test("rows and columns times matrices agree with the reference in every type, transpose and epilogue", async (gpu) => {
   let turn = 0;
   for (const choice of available(gpu)) {
     const plain = choice.dtype === "f32" || full;
@@ -82,8 +81,7 @@ Deno.test("rows and columns times matrices agree with the reference in every typ
   }
 });
 
-Deno.test("batches have matrices and vectors of their own", async () => {
-  using gpu = await open();
+test("batches have matrices and vectors of their own", async (gpu) => {
   for (const choice of available(gpu)) {
     const all = epiloguesOf(choice.dtype!).at(-1)!;
     for (const transpose of choice.dtype === "f32" ? TRANSPOSES : ["nt", "tn"] as const) {
@@ -97,8 +95,7 @@ Deno.test("batches have matrices and vectors of their own", async () => {
   }
 });
 
-Deno.test("products dealt to threads in every way agree with the reference", async () => {
-  using gpu = await open();
+test("products dealt to threads in every way agree with the reference", async (gpu) => {
   const random = randomStream(11);
   const below = (count: number) => Math.floor(random() * count);
   const pick = <T>(list: readonly T[]) => list[below(list.length)]!;
@@ -135,8 +132,7 @@ Deno.test("products dealt to threads in every way agree with the reference", asy
   }
 });
 
-Deno.test("sizes in the kernel give what sizes in a uniform do, to the bit, and every run the same", async () => {
-  using gpu = await open();
+test("sizes in the kernel give what sizes in a uniform do, to the bit, and every run the same", async (gpu) => {
   for (const choice of available(gpu)) {
     for (const [m, n, k] of [[1, 260, 516], [130, 3, 257]] as const) {
       const problem = { m, n, k, transpose: "nt" } as const;
@@ -149,8 +145,7 @@ Deno.test("sizes in the kernel give what sizes in a uniform do, to the bit, and 
   }
 });
 
-Deno.test("matrices of several bindings give the same", async () => {
-  using gpu = await open();
+test("matrices of several bindings give the same", async (gpu) => {
   for (const choice of available(gpu)) {
     if (!full && choice.dtype !== "f32" && choice.dtype !== "i8") continue;
     const limits = { ...gpu.limits, maxStorageBufferBindingSize: 4096 };
@@ -163,8 +158,7 @@ Deno.test("matrices of several bindings give the same", async () => {
   }
 });
 
-Deno.test("what a planner of this device takes of few rows and columns agrees with the reference", async () => {
-  using gpu = await open();
+test("what a planner of this device takes of few rows and columns agrees with the reference", async (gpu) => {
   const device = modelOf(gpu.workgroupsInFlight, undefined, gpu.info.adapter);
   for (const choice of available(gpu)) {
     for (const [m, n, k] of [[1, 300, 2000], [1, 1, 3001], [7, 1, 2000], [2, 2000, 5]] as const) {

@@ -3,12 +3,11 @@
  * WGCONV_TEST_MATRIX=full (`deno task test:drivers`) all of them. WGCONV_TEST_BACKEND=dawn runs them through Dawn.
  */
 import assert from "#assert";
-import { openDevice } from "../../src/gpu/device.ts";
 import { OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { goldenCase, loadGoldenCases } from "../golden.ts";
 import { agrees, type GoldenRun } from "../golden_conv.ts";
-import { backend, full } from "./driver.ts";
+import { full, test } from "./driver.ts";
 
 const cases = loadGoldenCases();
 /** A stride that leaves a remainder, groups, and channels that divide nothing. */
@@ -28,8 +27,7 @@ const MATRIX = (["direct", "implicit-gemm"] as const).flatMap((algorithm) =>
 for (const run of MATRIX) {
   const { op, algorithm, layout } = run;
   const chosen = full || layout === "nchw" ? cases : cases.filter(({ name }) => FEW.includes(name));
-  Deno.test(`${algorithm} ${op} ${layout} agrees with PyTorch on ${chosen.length} cases`, async () => {
-    using gpu = await openDevice({ backend });
+  test(`${algorithm} ${op} ${layout} agrees with PyTorch on ${chosen.length} cases`, async (gpu) => {
     assert.ok(chosen.length >= 3);
     for (const golden of chosen) {
       await agrees(gpu, golden, run);
@@ -37,8 +35,7 @@ for (const run of MATRIX) {
   });
 }
 
-Deno.test("every policy agrees with PyTorch where nothing divides its tiles", async () => {
-  using gpu = await openDevice({ backend });
+test("every policy agrees with PyTorch where nothing divides its tiles", async (gpu) => {
   // SwiftShader takes gigabytes to compile what the larger ones unroll.
   const all = full && !/swiftshader/i.test(gpu.info.adapter);
   const policies = all ? ["small", "wide", "tall", "large", "huge"] : ["small"];
@@ -51,8 +48,7 @@ Deno.test("every policy agrees with PyTorch where nothing divides its tiles", as
   }
 });
 
-Deno.test("tensors larger than one binding are read and written in parts", async () => {
-  using gpu = await openDevice({ backend });
+test("tensors larger than one binding are read and written in parts", async (gpu) => {
   const golden = goldenCase("stride2_3x3");
   for (const op of OPERATIONS) {
     for (const layout of LAYOUTS) {
@@ -70,8 +66,7 @@ Deno.test("tensors larger than one binding are read and written in parts", async
   }
 });
 
-Deno.test("baked sizes compute what sizes from a uniform compute", async () => {
-  using gpu = await openDevice({ backend });
+test("baked sizes compute what sizes from a uniform compute", async (gpu) => {
   for (const name of FEW) {
     const golden = goldenCase(name);
     for (const op of OPERATIONS) {

@@ -2,7 +2,7 @@
 import assert from "#assert";
 import fc from "fast-check";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import type { GpuDevice } from "../../src/gpu/device.ts";
 import type { KernelVariant } from "../../src/kernels/variant.ts";
 import {
   type ConvProblem,
@@ -15,7 +15,7 @@ import { checkedResult, convRequest } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { agrees } from "../golden_conv.ts";
 import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
-import { backend, full } from "./driver.ts";
+import { full, test } from "./driver.ts";
 
 const golden = loadGoldenCases();
 const FEW = ["stride2_3x3", "groups_4", "dilated_2", "odd_channels"];
@@ -24,8 +24,7 @@ const FEW = ["stride2_3x3", "groups_4", "dilated_2", "odd_channels"];
 const ALGORITHMS = ["im2col", "im2win", "im2win-fused"] as const;
 
 for (const algorithm of ALGORITHMS) {
-  Deno.test(`${algorithm} agrees with PyTorch in every layout`, async () => {
-    using gpu = await openDevice({ backend });
+  test(`${algorithm} agrees with PyTorch in every layout`, async (gpu) => {
     for (const layout of LAYOUTS) {
       const all = full || layout === "nchw";
       const cases = all ? golden : golden.filter(({ name }) => FEW.includes(name));
@@ -64,8 +63,7 @@ const problems = fc.record({
   ...spatialSizes(axes),
 }));
 
-Deno.test("random problems agree with the reference, split or not", async () => {
-  using gpu = await openDevice({ backend });
+test("random problems agree with the reference, split or not", async (gpu) => {
   await fc.assert(
     fc.asyncProperty(
       problems,
@@ -93,8 +91,7 @@ const SMALL: ConvProblemInit = {
   dilation: [1, 2],
 };
 
-Deno.test("chunks of the batch give what the whole gives, to the bit", async () => {
-  using gpu = await openDevice({ backend });
+test("chunks of the batch give what the whole gives, to the bit", async (gpu) => {
   for (const algorithm of ["im2col", "im2win"] as const) {
     for (const layout of LAYOUTS) {
       for (
@@ -114,8 +111,7 @@ Deno.test("chunks of the batch give what the whole gives, to the bit", async () 
   }
 });
 
-Deno.test("bias and activation follow the sum, in chunks too", async () => {
-  using gpu = await openDevice({ backend });
+test("bias and activation follow the sum, in chunks too", async (gpu) => {
   const epilogue = { bias: true, activation: "leaky-relu" } as const;
   for (const algorithm of ALGORITHMS) {
     for (const layout of LAYOUTS) {
@@ -132,8 +128,7 @@ const VARIANTS: readonly KernelVariant[] = [
   { doubleBuffer: true },
 ];
 
-Deno.test("the main loop without one of its techniques gives the same", async () => {
-  using gpu = await openDevice({ backend });
+test("the main loop without one of its techniques gives the same", async (gpu) => {
   const runs = [
     ...ALGORITHMS.map((algorithm) => ({ algorithm, op: "fwd" as const })),
     ...OPERATIONS.map((op) => ({ algorithm: "implicit-gemm" as const, op })),
@@ -147,8 +142,7 @@ Deno.test("the main loop without one of its techniques gives the same", async ()
   }
 });
 
-Deno.test("every policy is dealt out, the one of 96 rows too", async () => {
-  using gpu = await openDevice({ backend });
+test("every policy is dealt out, the one of 96 rows too", async (gpu) => {
   // SwiftShader takes gigabytes to compile what the larger ones unroll.
   const large = !/swiftshader/i.test(gpu.info.adapter);
   const policies = [
@@ -164,8 +158,7 @@ Deno.test("every policy is dealt out, the one of 96 rows too", async () => {
   }
 });
 
-Deno.test("without channels or images nothing is copied", async () => {
-  using gpu = await openDevice({ backend });
+test("without channels or images nothing is copied", async (gpu) => {
   for (const algorithm of ALGORITHMS) {
     for (const layout of ["nchw", "nhwc"] satisfies Layout[]) {
       const none = convProblem({ ...SMALL, inChannels: 0 });

@@ -3,12 +3,12 @@ import assert from "#assert";
 import fc from "fast-check";
 import { convRequest } from "../checked_plan.ts";
 import { randomAxes, spatialSizes } from "../random_axes.ts";
-import { backend, full } from "./driver.ts";
+import { full, test } from "./driver.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { im2colGeometry, windowGeometry } from "../../src/algorithms/windows/geometry.ts";
 import { download, upload } from "../../src/gpu/buffers.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import type { GpuDevice } from "../../src/gpu/device.ts";
 import { createPlanBuffers, execute, preparePlan } from "../../src/gpu/execute.ts";
 import type { SizeMode } from "../../src/kernels/module.ts";
 import {
@@ -179,8 +179,7 @@ for (const [algorithm, buffer, plain] of TRANSFORMS) {
     assert.equal(wrong, -1, `${printDescriptor(request.problem)} ${layout} ${mode}`);
   };
 
-  Deno.test(`${algorithm}'s transform is its definition on random strides and paddings`, async () => {
-    using gpu = await openDevice({ backend });
+  test(`${algorithm}'s transform is its definition on random strides and paddings`, async (gpu) => {
     const drawn = [problems, fc.constantFrom(...LAYOUTS), fc.constantFrom(...MODES)] as const;
     await fc.assert(
       fc.asyncProperty(...drawn, (init, layout, mode) => check(gpu, init, layout, mode)),
@@ -188,8 +187,7 @@ for (const [algorithm, buffer, plain] of TRANSFORMS) {
     );
   });
 
-  Deno.test(`${algorithm}'s transform is its definition on tiles of every kind`, async () => {
-    using gpu = await openDevice({ backend });
+  test(`${algorithm}'s transform is its definition on tiles of every kind`, async (gpu) => {
     for (const [inChannels, filterSize, inputSize] of TILES) {
       for (const [batch, stride] of [[4, 1], [3, 2]] as const) {
         const init = {
@@ -210,8 +208,7 @@ for (const [algorithm, buffer, plain] of TRANSFORMS) {
   });
 }
 
-Deno.test("the paper's example is transformed to 36 and 48 elements", async () => {
-  using gpu = await openDevice({ backend });
+test("the paper's example is transformed to 36 and 48 elements", async (gpu) => {
   const problem = parseDescriptor("mb1ic3ih3oc1kh2");
   for (
     const [[algorithm, buffer, plain], elements] of [[TRANSFORMS[0], 36], [

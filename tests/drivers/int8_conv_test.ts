@@ -6,11 +6,11 @@ import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
 import { plainIntegers } from "../support/plain_reference.ts";
 import { ONE_WORKGROUP } from "../support/one_workgroup.ts";
-import { backend, full } from "./driver.ts";
+import { full, test } from "./driver.ts";
 import { type AlgorithmName, DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import type { GpuDevice } from "../../src/gpu/device.ts";
 import {
   type ConvProblem,
   convProblem,
@@ -54,8 +54,7 @@ const GOLDEN: ConvProblemInit = {
   dilation: [1, 2],
 };
 
-Deno.test("int8 convolutions are their definition, whatever their channels divide", async () => {
-  using gpu = await openDevice({ backend });
+test("int8 convolutions are their definition, whatever their channels divide", async (gpu) => {
   const bias: Epilogue = { bias: true, activation: "relu" };
   for (const algorithm of ["direct", "implicit-gemm"] as const) {
     for (const [inChannels, outChannels] of [[16, 8], [8, 6], [6, 10], [32, 64]] as const) {
@@ -69,8 +68,7 @@ Deno.test("int8 convolutions are their definition, whatever their channels divid
   }
 });
 
-Deno.test("int8 results round halves to even and saturate", async () => {
-  using gpu = await openDevice({ backend });
+test("int8 results round halves to even and saturate", async (gpu) => {
   const values = [-128, -127, -5, -3, -2, -1, 0, 1, 2, 3, 5, 126, 127];
   const problem = parseDescriptor(`mb1ic4iw${values.length}oc4kw1`);
   const input = Int8Array.from(
@@ -106,8 +104,7 @@ const problems = randomSizes({
 
 const STREAMED = { schedule: { balance: "stream-k" }, device: ONE_WORKGROUP } as const;
 
-Deno.test("random int8 problems equal the reference bit for bit", async () => {
-  using gpu = await openDevice({ backend });
+test("random int8 problems equal the reference bit for bit", async (gpu) => {
   const traits = new Set<string>();
   await fc.assert(
     fc.asyncProperty(
@@ -147,8 +144,7 @@ Deno.test("random int8 problems equal the reference bit for bit", async () => {
   assert.equal(traits.size, 6, [...traits].join());
 });
 
-Deno.test("int8 tensors in several bindings give the same", async () => {
-  using gpu = await openDevice({ backend });
+test("int8 tensors in several bindings give the same", async (gpu) => {
   const limits = { ...gpu.limits, maxStorageBufferBindingSize: 2048 };
   for (const inChannels of [16, 6]) {
     const problem = convProblem({ ...GOLDEN, inChannels, inputSize: [13, 12], outChannels: 6 });
@@ -184,8 +180,7 @@ Deno.test("channels of whole words take no pass before the product but the filte
   }
 });
 
-Deno.test("taps of few channels, as matrix units read them, lie beside each other with zeros around", async () => {
-  using gpu = await openDevice({ backend });
+test("taps of few channels, as matrix units read them, lie beside each other with zeros around", async (gpu) => {
   const shapes: readonly ConvProblemInit[] = [
     { batch: 2, inChannels: 3, inputSize: [9, 13], filterSize: [7, 7], stride: [2, 2] },
     // Taps that do not follow each other, and one axis.

@@ -10,7 +10,7 @@ import { fillOperands } from "../../src/run/operands.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
-import { full, openMatrixUnits } from "./driver.ts";
+import { full, test } from "./driver.ts";
 
 type Asked = Partial<PlanRequest> & Pick<PlanRequest, "algorithm">;
 
@@ -25,9 +25,7 @@ const problems = randomSizes({
   groupOut: channels,
 });
 
-Deno.test("random convolutions of f16 on matrix units, implicit products and windows built on the way, agree with the reference", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("random convolutions of f16 on matrix units, implicit products and windows built on the way, agree with the reference", async (gpu) => {
   let [ran, eights, built, stored] = [0, 0, 0, 0];
   await fc.assert(
     fc.asyncProperty(
@@ -67,9 +65,7 @@ Deno.test("random convolutions of f16 on matrix units, implicit products and win
   );
 });
 
-Deno.test("random int8 convolutions on matrix units are exactly the reference's", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("random int8 convolutions on matrix units are exactly the reference's", async (gpu) => {
   let [wide, unfolded] = [0, 0];
   await fc.assert(
     fc.asyncProperty(
@@ -109,10 +105,7 @@ Deno.test("random int8 convolutions on matrix units are exactly the reference's"
   assert.ok(wide >= 8 && unfolded >= 3, `${wide} padded to vectors, ${unfolded} unfolded`);
 });
 
-Deno.test("convolutions on matrix units are the same where the device checks indices itself", async () => {
-  using gpu = await openMatrixUnits();
-  using checked = await openMatrixUnits(true);
-  if (gpu === undefined || checked === undefined) return;
+test.checked("convolutions on matrix units are the same where the device checks indices itself", async (gpu) => {
   const shape = { batch: 3, inChannels: 16, outChannels: 40, inputSize: [9, 11] };
   const square = { ...shape, filterSize: [3, 3], paddingBegin: [1, 1] };
   const strided = { ...square, stride: [2, 2] };
@@ -155,25 +148,23 @@ Deno.test("convolutions on matrix units are the same where the device checks ind
       schedule: { halfTile: true },
     }],
   ];
+  const results = [];
   for (const sizes of ["constant", "uniform"] as const) {
     for (const [kernel, init, asked] of runs) {
-      const results = [];
-      for (const device of [gpu, checked]) {
-        const request = convRequest(device, convProblem(init), {
-          ...{ ...asked, sizes, matrixUnits: device.matrixUnits! },
-          schedule: {
-            ...(asked.algorithm === "winrs" ? {} : { policy: "matrix-small" }),
-            ...({ ...asked, sizes, matrixUnits: device.matrixUnits! }).schedule,
-          },
-        });
-        const kind = asked.dtype === "i8" ? "int8" : "uniform11";
-        const operands = fillOperands(convSubject(request), kind, 5);
-        const { plan, result } = await checkedResult(device, request, operands);
-        assert.match(plan.kernel, kernel);
-        assert.ok(plan.passes.some(({ kernel }) => kernel.wgsl.includes("subgroupMatrixLoad")));
-        results.push(result);
-      }
-      assert.deepEqual(results[0], results[1], `${kernel} ${sizes}`);
+      const request = convRequest(gpu, convProblem(init), {
+        ...{ ...asked, sizes, matrixUnits: gpu.matrixUnits! },
+        schedule: {
+          ...(asked.algorithm === "winrs" ? {} : { policy: "matrix-small" }),
+          ...asked.schedule,
+        },
+      });
+      const kind = asked.dtype === "i8" ? "int8" : "uniform11";
+      const operands = fillOperands(convSubject(request), kind, 5);
+      const { plan, result } = await checkedResult(gpu, request, operands);
+      assert.match(plan.kernel, kernel);
+      assert.ok(plan.passes.some(({ kernel }) => kernel.wgsl.includes("subgroupMatrixLoad")));
+      results.push(result);
     }
   }
+  return results;
 });

@@ -13,7 +13,7 @@ import { type ConvProblem, OPERATIONS } from "../../src/problem/conv_problem.ts"
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { type GoldenCase, loadGoldenCases } from "../golden.ts";
 import { agrees, goldenRequest, type GoldenRun } from "../golden_conv.ts";
-import { full, openMatrixUnits } from "./driver.ts";
+import { full, test } from "./driver.ts";
 
 /** A kind of product, in whatever operations and layouts units take it. */
 interface Kind {
@@ -161,13 +161,15 @@ for (const [turn, kind] of KINDS.entries()) {
     : taken.filter((_, i) => (i + turn) % 2 === 0).map(([golden, runs], i) =>
       [golden, runs[(i + turn) % runs.length]!] as const
     );
-  Deno.test(`${kind.name} on matrix units agrees with FP64, ${chosen.length} golden cases`, async () => {
-    using gpu = await openMatrixUnits();
-    if (gpu === undefined) return;
+  test.units(`${kind.name} on matrix units agrees with FP64, ${chosen.length} golden cases`, async (gpu) => {
     assert.ok(taken.length >= 5, `${taken.length} cases`);
     for (const [golden, run] of chosen) {
       const policy = smallest(unitOf(gpu, run), run, golden.problems.fwd);
-      const kernel = await agrees(gpu, golden, kind.walks === undefined ? run : { ...run, policy });
+      const kernel = await agrees(
+        gpu,
+        golden,
+        kind.walks === undefined ? run : { ...run, policy },
+      );
       assert.match(kernel, kind.kernel, golden.name);
     }
   });
@@ -184,9 +186,7 @@ const FEW = ["resnet_conv2_small", "filter_5x5", "even_filter_2x2", "stride2_3x3
 for (const [turn, kind] of KINDS.entries()) {
   const { name, runs: [first], walks } = kind;
   if (walks === undefined) continue;
-  Deno.test(`${name} on matrix units agrees with FP64 by ${full ? "every policy" : "policies"}`, async () => {
-    using gpu = await openMatrixUnits();
-    if (gpu === undefined) return;
+  test.units(`${name} on matrix units agrees with FP64 by ${full ? "every policy" : "policies"}`, async (gpu) => {
     const unit = unitOf(gpu, first!);
     const { lanes } = gpu.matrixUnits!;
     const policies = walks.flatMap((walk) =>

@@ -15,7 +15,7 @@ import { fillOperands } from "../../src/run/operands.ts";
 import { runPlan } from "../../src/run/executor.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
-import { full, openMatrixUnits } from "./driver.ts";
+import { full, test } from "./driver.ts";
 
 /** Filters of two to four taps, or sometimes so many, along the last axis, which is walked one place at a time. */
 function rowAxes(...more: readonly number[]) {
@@ -83,9 +83,7 @@ function traitCounts() {
 
 const ROW_TRAITS = /_row\d(x\d)?|j?y\d+|_a\d(?=b)|_split|_streamk|_stored\d|_flush\d/g;
 
-Deno.test("random convolutions of f16 by rows of taps agree with the reference", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("random convolutions of f16 by rows of taps agree with the reference", async (gpu) => {
   const eights = fc.constantFrom(8, 16, 24, 40);
   const found = traitCounts();
   await fc.assert(
@@ -166,9 +164,7 @@ Deno.test("random convolutions of f16 by rows of taps agree with the reference",
   );
 });
 
-Deno.test("random convolutions of int8 by rows of taps are exactly the reference's", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("random convolutions of int8 by rows of taps are exactly the reference's", async (gpu) => {
   const { m, n, k } = gpu.matrixUnits!.units.find(({ component }) => component === "i8")!;
   // Vectors of sixteen bytes.
   const sixteens = fc.constantFrom(16, 32, 48, 80);
@@ -200,7 +196,12 @@ Deno.test("random convolutions of int8 by rows of taps are exactly the reference
           },
         });
         // Halves of as many channels have rows where int8 has.
-        const halves = planConv({ ...asked, dtype: "f16", outDtype: "f16", epilogue: NO_EPILOGUE });
+        const halves = planConv({
+          ...asked,
+          dtype: "f16",
+          outDtype: "f16",
+          epilogue: NO_EPILOGUE,
+        });
         const taps = Number(/_row(\d)/.exec(halves.kernel)?.[1] ?? 1);
         // Whole vectors of each tap's depth.
         const depth = Math.max(1, 16 / k) * k * taps;
@@ -221,9 +222,7 @@ Deno.test("random convolutions of int8 by rows of taps are exactly the reference
   found.assertSeen("_row2", "_row3", "_split", "packed", "db");
 });
 
-Deno.test("random backward-filter of f16 whose taps of a row share what they load agrees with the reference", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("random backward-filter of f16 whose taps of a row share what they load agrees with the reference", async (gpu) => {
   const { m, n, k } = halfUnit(gpu);
   const eights = fc.constantFrom(8, 16, 24, 40);
   const found = traitCounts();
@@ -297,9 +296,7 @@ Deno.test("random backward-filter of f16 whose taps of a row share what they loa
   );
 });
 
-Deno.test("rows of backward-filter that follow each other are summed in whole ones, by splits and by parts", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("rows of backward-filter that follow each other are summed in whole ones, by splits and by parts", async (gpu) => {
   const { m, n, k } = halfUnit(gpu);
   const problem = parseDescriptor("mb40ic16ih9iw5oc16kh3ph1", "bwd-filter");
   const policy = `${2 * m}x${6 * n}x${2 * k}_${2 * m}x${3 * n}m`;
@@ -325,9 +322,7 @@ Deno.test("rows of backward-filter that follow each other are summed in whole on
   }
 });
 
-Deno.test("an infinite input reaches taps of its own channel alone, where rows of images do not fill a step", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("an infinite input reaches taps of its own channel alone, where rows of images do not fill a step", async (gpu) => {
   const { n, k } = halfUnit(gpu);
   const cases = [[3, 8], [1, 9], [2, 11]].flatMap(([batch, rows]) => // Rows as long as the input's follow each other.
   [{ batch, rows, padding: 1, trait: /_row3jy/ }, { batch, rows, padding: 0, trait: /_row3y/ }]);

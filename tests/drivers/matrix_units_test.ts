@@ -11,7 +11,7 @@ import { matrixUnitFor } from "../../src/kernels/matrix_units.ts";
 import { type GemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
 import { printGemm } from "../../src/problem/gemm_suite.ts";
 import { type Choice, epiloguesOf, multiply as run } from "../gemm_matrix.ts";
-import { full, openMatrixUnits } from "./driver.ts";
+import { full, test } from "./driver.ts";
 
 type Sizes = Partial<GemmProblem> & Pick<GemmProblem, "m" | "n" | "k">;
 
@@ -43,9 +43,7 @@ async function multiply(gpu: GpuDevice, problem: Sizes, choice: Choice) {
 }
 
 for (const dtype of ["f16", "i8"] as const) {
-  Deno.test(`every policy on matrix units of ${dtype} agrees with the reference`, async () => {
-    using gpu = await openMatrixUnits();
-    if (gpu === undefined) return;
+  test.units(`every policy on matrix units of ${dtype} agrees with the reference`, async (gpu) => {
     const epilogues = epiloguesOf(dtype);
     let turn = 0;
     for (const policy of policyNames(gpu, dtype)) {
@@ -63,9 +61,7 @@ for (const dtype of ["f16", "i8"] as const) {
     }
   });
 
-  Deno.test(`small, deep, empty and batched products of ${dtype} on matrix units`, async () => {
-    using gpu = await openMatrixUnits();
-    if (gpu === undefined) return;
+  test.units(`small, deep, empty and batched products of ${dtype} on matrix units`, async (gpu) => {
     const all = epiloguesOf(dtype).at(-1)!;
     for (const transpose of ["nn", "tt"] as const) {
       for (const [m, n, k] of [[1, 70, 65], [70, 1, 65], [1, 1, 100], [34, 33, 1]] as const) {
@@ -79,13 +75,13 @@ for (const dtype of ["f16", "i8"] as const) {
     assert.equal(plan.passes.length, 0);
   });
 
-  Deno.test(`the loop's variants on matrix units of ${dtype} agree with the reference`, async () => {
-    using gpu = await openMatrixUnits();
-    if (gpu === undefined) return;
+  test.units(`the loop's variants on matrix units of ${dtype} agree with the reference`, async (gpu) => {
     for (const sizes of ["constant", "uniform"] as const) {
       // A last step of less than a matrix, of one, and of a whole step.
       for (const k of [dtype === "i8" ? 36 : 37, 40, 48]) {
-        for (const variant of [{}, { doubleBuffer: true }, { prefetch: false }, { peel: false }]) {
+        for (
+          const variant of [{}, { doubleBuffer: true }, { prefetch: false }, { peel: false }]
+        ) {
           await multiply(gpu, { m: 41, n: 44, k }, { dtype, sizes, schedule: { ...variant } });
         }
       }
@@ -102,9 +98,7 @@ for (const dtype of ["f16", "i8"] as const) {
     }
   });
 
-  Deno.test(`the planner takes matrix units for ${dtype} where nothing says otherwise`, async () => {
-    using gpu = await openMatrixUnits();
-    if (gpu === undefined) return;
+  test.units(`the planner takes matrix units for ${dtype} where nothing says otherwise`, async (gpu) => {
     const free = {
       dtype,
       schedule: { policy: undefined, splits: undefined },
@@ -132,15 +126,17 @@ const FREE_PACKING = {
   shares: { ...H200.shares, depthRows: { 16: 0.5, 32: 0.5, 64: 0.5 } },
 };
 
-Deno.test("operands of int8 are packed in panels on matrix units where that pays, and where bytes lie apart", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("operands of int8 are packed in panels on matrix units where that pays, and where bytes lie apart", async (gpu) => {
   // Bytes of a depth that come in sixteens, in words, and one by one; places in fours and one by one.
   for (const [m, n, k] of [[68, 72, 80], [67, 36, 52], [36, 67, 45]] as const) {
     for (const transpose of TRANSPOSES) {
       for (const sizes of ["constant", "uniform"] as const) {
         const problem = { m, n, k, batch: 2, transpose };
-        const { plan } = await multiply(gpu, problem, { dtype: "i8", sizes, device: FREE_PACKING });
+        const { plan } = await multiply(gpu, problem, {
+          dtype: "i8",
+          sizes,
+          device: FREE_PACKING,
+        });
         const packs = plan.passes.slice(0, -1).map(({ kernel }) => kernel.name.split(".")[0]);
         const run = k === 80 ? 16 : k === 52 ? 4 : 1;
         const kernel = (places: number, along: string) =>
@@ -156,9 +152,7 @@ Deno.test("operands of int8 are packed in panels on matrix units where that pays
   }
 });
 
-Deno.test("operands of f16 that lie along the depth are packed on matrix units where that pays", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("operands of f16 that lie along the depth are packed on matrix units where that pays", async (gpu) => {
   const packed = { nn: "ap", nt: "apbp", tn: "", tt: "bp" };
   for (const [m, n, k] of SIZES.slice(1, 2)) {
     for (const transpose of TRANSPOSES) {
@@ -173,9 +167,7 @@ Deno.test("operands of f16 that lie along the depth are packed on matrix units w
   }
 });
 
-Deno.test("split depth goes by rounds of steps where these come out even", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("split depth goes by rounds of steps where these come out even", async (gpu) => {
   const depth = matrixUnitFor({ storage: "f16", accumulate: "f32" }, gpu.matrixUnits)!.k;
   const all = epiloguesOf("f16").at(-1)!;
   // Rounds of eight, of six and of four steps, splits of unequal length, and steps in no rounds.
@@ -219,24 +211,16 @@ Deno.test("split depth goes by rounds of steps where these come out even", async
   }
 });
 
-Deno.test("products are the same where the device checks indices itself", async () => {
-  using gpu = await openMatrixUnits();
-  using checked = await openMatrixUnits(true);
-  if (gpu === undefined || checked === undefined) return;
+test.checked("products are the same where the device checks indices itself", async (gpu) => {
+  const results = [];
   for (const [m, n, k] of SIZES) {
-    const results = [];
-    for (const device of [gpu, checked]) {
-      results.push(
-        (await multiply(device, { m, n, k }, { dtype: "f16", schedule: { splits: 2 } })).result,
-      );
-    }
-    assert.deepEqual(results[0], results[1]);
+    const choice = { dtype: "f16", schedule: { splits: 2 } } as const;
+    results.push((await multiply(gpu, { m, n, k }, choice)).result);
   }
+  return results;
 });
 
-Deno.test("sums of f16 products whose results are f32 are stored every few products, of f16 ones they leave the units far later", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("sums of f16 products whose results are f32 are stored every few products, of f16 ones they leave the units far later", async (gpu) => {
   const all = epiloguesOf("f16").at(-1)!;
   const f32 = { dtype: "f16", outDtype: "f32" } as const;
   for (const policy of policyNames(gpu, "f16")) {
@@ -265,7 +249,10 @@ Deno.test("sums of f16 products whose results are f32 are stored every few produ
     schedule: { balance: "stream-k", splits: undefined, flush: 128 },
     device: softwareDevice(4),
   } as const;
-  const { plan } = await multiply(gpu, { m: 300, n: 300, k: 640, ...all }, { ...f32, ...streamed });
+  const { plan } = await multiply(gpu, { m: 300, n: 300, k: 640, ...all }, {
+    ...f32,
+    ...streamed,
+  });
   assert.match(plan.kernel, /_stored\d+_.*_streamk/);
   for (
     const [k, flush, chain] of [
@@ -279,7 +266,11 @@ Deno.test("sums of f16 products whose results are f32 are stored every few produ
       { m: 20, n: 24, k },
       {
         ...f32,
-        schedule: { splits: 1, policy: "matrix-small", ...(flush === undefined ? {} : { flush }) },
+        schedule: {
+          splits: 1,
+          policy: "matrix-small",
+          ...(flush === undefined ? {} : { flush }),
+        },
       },
     );
     assert.equal(plan.arithmetic.chain, chain, plan.kernel);
@@ -293,7 +284,11 @@ Deno.test("sums of f16 products whose results are f32 are stored every few produ
   assert.equal(narrow.arithmetic.chain, 128);
   // Parts of f16 results as well, whatever they are stored in.
   for (
-    const [k, splits, chain] of [[17_000, 1, 16_384], [4608, 1, undefined], [600, 2, 304]] as const
+    const [k, splits, chain] of [[17_000, 1, 16_384], [4608, 1, undefined], [
+      600,
+      2,
+      304,
+    ]] as const
   ) {
     const { plan } = await multiply(gpu, { m: 20, n: 24, k }, {
       dtype: "f16",

@@ -3,11 +3,11 @@ import assert from "#assert";
 import fc from "fast-check";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
-import { backend, full } from "./driver.ts";
+import { full, test } from "./driver.ts";
 import type { AlgorithmName } from "../../src/algorithms/plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import type { GpuDevice } from "../../src/gpu/device.ts";
 import {
   type ConvProblem,
   convProblem,
@@ -69,8 +69,7 @@ function operandsOf(problem: ConvProblem, layout: Layout, which: readonly ConvTe
   return operands;
 }
 
-Deno.test("random problems agree with the reference, in every operation and layout", async () => {
-  using gpu = await openDevice({ backend });
+test("random problems agree with the reference, in every operation and layout", async (gpu) => {
   await fc.assert(
     fc.asyncProperty(
       problems,
@@ -88,8 +87,7 @@ Deno.test("random problems agree with the reference, in every operation and layo
   );
 });
 
-Deno.test("the three operations are adjoint to each other", async () => {
-  using gpu = await openDevice({ backend });
+test("the three operations are adjoint to each other", async (gpu) => {
   const dot = (a: Float32Array, b: Float32Array) =>
     a.reduce((sum, value, i) => sum + value * b[i]!, 0);
   const length = (a: Float32Array) => Math.sqrt(dot(a, a));
@@ -114,8 +112,7 @@ Deno.test("the three operations are adjoint to each other", async () => {
   );
 });
 
-Deno.test("bias and activations follow the sum, with and without split depth", async () => {
-  using gpu = await openDevice({ backend });
+test("bias and activations follow the sum, with and without split depth", async (gpu) => {
   const problem = parseDescriptor("mb2ic9ih7iw6oc10kh3ph1");
   const bias = Float32Array.from({ length: 10 }, (_, k) => (k - 5) * 0.7);
   const input = operandsOf(problem, "nchw", ["input"]);
@@ -142,8 +139,7 @@ Deno.test("bias and activations follow the sum, with and without split depth", a
   }
 });
 
-Deno.test("an operation without products gives zeros, or the bias", async () => {
-  using gpu = await openDevice({ backend });
+test("an operation without products gives zeros, or the bias", async (gpu) => {
   const sizes = { inputSize: [3, 3], filterSize: [2, 2] };
   const noImages = convProblem({
     ...sizes,
@@ -165,10 +161,14 @@ Deno.test("an operation without products gives zeros, or the bias", async () => 
   }
 });
 
-Deno.test("baked sizes keep what is padded on one side only, in every operation and layout", async () => {
-  using gpu = await openDevice({ backend });
+test("baked sizes keep what is padded on one side only, in every operation and layout", async (gpu) => {
   // The first axis is padded by one place at its end, the second at its beginning.
-  const sizes = { inputSize: [6, 5], filterSize: [2, 3], paddingBegin: [0, 1], paddingEnd: [1, 0] };
+  const sizes = {
+    inputSize: [6, 5],
+    filterSize: [2, 3],
+    paddingBegin: [0, 1],
+    paddingEnd: [1, 0],
+  };
   for (const op of OPERATIONS) {
     const problem = convProblem({ ...sizes, op, batch: 2, inChannels: 3, outChannels: 4 });
     for (const layout of LAYOUTS) {

@@ -1,14 +1,13 @@
 /** Workgroups in bands of rows of tiles, on the driver at hand: results do not depend on it. */
 import assert from "#assert";
 import { softwareDevice } from "../../src/algorithms/device/software.ts";
-import { openDevice } from "../../src/gpu/device.ts";
 import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { type Choice, multiply } from "../gemm_matrix.ts";
 import { ONE_WORKGROUP } from "../support/one_workgroup.ts";
-import { backend } from "./driver.ts";
+import { test } from "./driver.ts";
 
 /** Bands of one row of tiles, of some that do not divide them, and of more than there are. */
 const RASTERS = [1, 4, 9];
@@ -17,8 +16,7 @@ const STREAMED = {
   device: softwareDevice(4),
 } as const;
 
-Deno.test("products agree with the reference in every order of tiles, and with each other", async () => {
-  using gpu = await openDevice({ backend });
+test("products agree with the reference in every order of tiles, and with each other", async (gpu) => {
   // Six by three tiles of `tiny`, twice.
   const problem = { m: 165, n: 70, k: 37, batch: 2, bias: "row" } as const;
   const cuts: readonly Choice[] = [{}, { schedule: { splits: 3 } }, STREAMED];
@@ -51,8 +49,7 @@ const SHAPE = {
   paddingEnd: [0, 1],
 };
 
-Deno.test("convolutions agree with the reference in bands, classes of strides too", async () => {
-  using gpu = await openDevice({ backend });
+test("convolutions agree with the reference in bands, classes of strides too", async (gpu) => {
   for (const op of OPERATIONS) {
     for (const layout of LAYOUTS) {
       for (const stride of [[1, 1], [2, 2]]) {

@@ -4,14 +4,13 @@ import { softwareDevice } from "../../src/algorithms/device/software.ts";
 import { planGemm } from "../../src/algorithms/gemm/plan.ts";
 import { DEFAULT_LIMITS, type Plan } from "../../src/algorithms/plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
-import { openDevice } from "../../src/gpu/device.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
 import { gemmProblem } from "../../src/problem/gemm_problem.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { multiply } from "../gemm_matrix.ts";
 import { ONE_WORKGROUP } from "../support/one_workgroup.ts";
 import { FEW_WORKGROUPS } from "../support/few_workgroups.ts";
-import { backend } from "./driver.ts";
+import { test } from "./driver.ts";
 
 const sizes = "constant";
 const STREAMED = {
@@ -27,8 +26,7 @@ function rotatedLoops({ passes }: Plan): number {
     .reduce((all, count) => all + count, 0);
 }
 
-Deno.test("products are the same in rotated loops: whole, split, whole and split in one text", async () => {
-  using gpu = await openDevice({ backend });
+test("products are the same in rotated loops: whole, split, whole and split in one text", async (gpu) => {
   for (
     const [problem, cut, loops] of [
       [{ m: 40, n: 36, k: 260, batch: 2, bias: "row" }, { schedule: { splits: 1 } }, 1],
@@ -78,8 +76,7 @@ Deno.test("short loops, those whose text knows no sizes, and those with two tile
   }
 });
 
-Deno.test("convolutions are the same in rotated loops, fused ones too", async () => {
-  using gpu = await openDevice({ backend });
+test("convolutions are the same in rotated loops, fused ones too", async (gpu) => {
   for (
     const [algorithm, op, layout, size, choice, loops] of [
       ["implicit-gemm", "fwd", "nhwc", 3, { schedule: { splits: 1 } }, 1],

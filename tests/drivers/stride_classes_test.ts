@@ -2,12 +2,12 @@
 import assert from "#assert";
 import { softwareDevice } from "../../src/algorithms/device/software.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import type { GpuDevice } from "../../src/gpu/device.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
 import { type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
 import { ONE_WORKGROUP } from "../support/one_workgroup.ts";
-import { backend } from "./driver.ts";
+import { test } from "./driver.ts";
 
 const SIZES = ["uniform", "constant"] as const;
 
@@ -35,8 +35,7 @@ async function run(
 const PACKED = { packedFilter: true };
 const STREAMED = { schedule: { balance: "stream-k" }, device: ONE_WORKGROUP } as const;
 
-Deno.test("classes of strides have tiles of their own where their taps differ", async () => {
-  using gpu = await openDevice({ backend });
+test("classes of strides have tiles of their own where their taps differ", async (gpu) => {
   const shapes: [Shape, RegExp][] = [
     [
       { batch: 3, inChannels: 62, outChannels: 21, inputSize: [8, 9], filterSize: [3, 3] },
@@ -85,8 +84,7 @@ Deno.test("classes of strides have tiles of their own where their taps differ", 
   }
 });
 
-Deno.test("classes are rows where all have as many taps, or channels are few", async () => {
-  using gpu = await openDevice({ backend });
+test("classes are rows where all have as many taps, or channels are few", async (gpu) => {
   const even = { batch: 4, inChannels: 3, outChannels: 24, inputSize: [8, 16] };
   const shapes: [Shape, { readonly [L in Layout]: RegExp }][] = [
     // Patches: neighbouring classes leave in one store.
@@ -130,8 +128,7 @@ Deno.test("classes are rows where all have as many taps, or channels are few", a
   }
 });
 
-Deno.test("a filter as large as its image meets each place once: as many products as elements of the filter", async () => {
-  using gpu = await openDevice({ backend });
+test("a filter as large as its image meets each place once: as many products as elements of the filter", async (gpu) => {
   const shapes: Shape[] = [
     { batch: 3, inChannels: 6, outChannels: 10, inputSize: [4, 4], filterSize: [4, 4] },
     {

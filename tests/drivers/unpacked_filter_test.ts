@@ -1,11 +1,10 @@
 /** Filters that implicit GEMM packs, and reads without packing them, on the driver at hand, against the reference. */
 import assert from "#assert";
 import { H200 } from "../../src/algorithms/device/h200.ts";
-import { openDevice } from "../../src/gpu/device.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
 import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
-import { backend } from "./driver.ts";
+import { test } from "./driver.ts";
 
 const SIZES = ["constant", "uniform"] as const;
 
@@ -23,8 +22,7 @@ const SHAPES = [
   { batch: 1, inChannels: 8, outChannels: 20, inputSize: [4, 5, 6], filterSize: [2, 2, 3] },
 ];
 
-Deno.test("implicit GEMM reads small filters as they lie", async () => {
-  using gpu = await openDevice({ backend });
+test("implicit GEMM reads small filters as they lie", async (gpu) => {
   for (const shape of SHAPES) {
     for (const op of ["fwd", "bwd-data"] as const) {
       for (const stride of [1, 2]) {
@@ -51,8 +49,7 @@ Deno.test("implicit GEMM reads small filters as they lie", async () => {
   }
 });
 
-Deno.test("filters whose channels and rows are whole fours are packed by vectors", async () => {
-  using gpu = await openDevice({ backend });
+test("filters whose channels and rows are whole fours are packed by vectors", async (gpu) => {
   let [vectors, single] = [0, 0];
   for (
     const [rows, channels, groups] of [[4, 8, 1], [68, 40, 1], [36, 12, 2], [30, 8, 1], [

@@ -4,7 +4,7 @@ import { openDevice } from "../../src/gpu/device.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { goldenCase } from "../golden.ts";
 import { agrees, type GoldenRun } from "../golden_conv.ts";
-import { backend, full } from "./driver.ts";
+import { backend, full, test } from "./driver.ts";
 import { ALGORITHMS, cases, OPS, SMALLEST } from "./winograd_fused.ts";
 
 /** Groups, channels that divide nothing, padding beyond the filter. */
@@ -16,8 +16,7 @@ for (const algorithm of ALGORITHMS) {
   for (const op of OPS) {
     for (const layout of LAYOUTS) {
       const chosen = full ? cases : layout === "nchw" && op === "fwd" ? MANY : FEW.map(goldenCase);
-      Deno.test(`${algorithm} ${op} ${layout} agrees with PyTorch on ${chosen.length} cases`, async () => {
-        using gpu = await openDevice({ backend });
+      test(`${algorithm} ${op} ${layout} agrees with PyTorch on ${chosen.length} cases`, async (gpu) => {
         for (const golden of chosen) {
           const run: GoldenRun = { op, algorithm, layout, policy: SMALLEST };
           const kernel = await agrees(gpu, golden, run);
@@ -49,8 +48,7 @@ const TILES = {
 } as const;
 
 for (const algorithm of ALGORITHMS) {
-  Deno.test(`${algorithm} agrees with PyTorch with every tile`, async () => {
-    using gpu = await openDevice({ backend });
+  test(`${algorithm} agrees with PyTorch with every tile`, async (gpu) => {
     // The larger ones take seconds to compile on a CPU.
     const tiles = TILES[algorithm].slice(0, full ? undefined : 4);
     for (const [index, [name, tile]] of tiles.entries()) {
@@ -63,8 +61,7 @@ for (const algorithm of ALGORITHMS) {
   });
 }
 
-Deno.test("policies, sums in parts, baked sizes and bindings in parts agree with PyTorch", async () => {
-  using gpu = await openDevice({ backend });
+test("policies, sums in parts, baked sizes and bindings in parts agree with PyTorch", async (gpu) => {
   const all: readonly (Partial<GoldenRun> & Pick<GoldenRun, "algorithm">)[] = [
     { algorithm: "winograd1d", sizes: "constant", policy: "32x16x8_4x4", tile: "F(2,3)" },
     { algorithm: "winograd2d", policy: "16x8x4_4x4", sizes: "constant" },
@@ -83,7 +80,11 @@ Deno.test("policies, sums in parts, baked sizes and bindings in parts agree with
       for (const op of full ? OPS : [OPS[index % 2]!]) {
         // SwiftShader's workgroups are small.
         if (index > 3 && gpu.limits.maxComputeInvocationsPerWorkgroup < 1024) continue;
-        const kernel = await agrees(gpu, goldenCase("resnet_conv2_small"), { op, layout, ...run });
+        const kernel = await agrees(gpu, goldenCase("resnet_conv2_small"), {
+          op,
+          layout,
+          ...run,
+        });
         if (run.limits !== undefined) assert.match(kernel, /_parts/);
       }
     }

@@ -1,19 +1,17 @@
 /** Fused Winograd whose workgroups share depths, on the driver at hand: all blocks, or those behind whole waves of others. */
 import assert from "#assert";
-import { openDevice } from "../../src/gpu/device.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult } from "../checked_plan.ts";
 import { FEW_WORKGROUPS } from "../support/few_workgroups.ts";
-import { backend, full } from "./driver.ts";
+import { full, test } from "./driver.ts";
 import { ALGORITHMS, OPS, requestFor } from "./winograd_fused.ts";
 
 /** 13 channels a group are four steps a tap, of which five and seven splits are uneven. */
 const problemOf = (columns: number) => parseDescriptor(`g2mb4ic26ih5iw${columns}oc20kh3ph1`);
 
-Deno.test("workgroups that share a depth agree with the reference, and the epilogue follows their sums", async () => {
-  using gpu = await openDevice({ backend });
+test("workgroups that share a depth agree with the reference, and the epilogue follows their sums", async (gpu) => {
   const problem = problemOf(9);
   let run = 0;
   for (const algorithm of ALGORITHMS) {
@@ -39,8 +37,7 @@ Deno.test("workgroups that share a depth agree with the reference, and the epilo
   }
 });
 
-Deno.test("blocks behind whole waves of others share depths: each result agrees with the reference", async () => {
-  using gpu = await openDevice({ backend });
+test("blocks behind whole waves of others share depths: each result agrees with the reference", async (gpu) => {
   for (
     const [layout, op, sizes, tile, ends, choice, columns = 23] of [
       ["nhwc", "fwd", "constant", "F(4,3)", /_tail$/, {}],
@@ -74,7 +71,10 @@ Deno.test("blocks behind whole waves of others share depths: each result agrees 
       device: FEW_WORKGROUPS,
       ...choice,
     } as const;
-    const { plan } = await checkedResult(gpu, requestFor(gpu, { ...problemOf(columns), op }, more));
+    const { plan } = await checkedResult(
+      gpu,
+      requestFor(gpu, { ...problemOf(columns), op }, more),
+    );
     assert.match(plan.kernel, ends);
     assert.match(plan.passes.at(-1)!.kernel.name, /_parts_/);
     assert.equal(plan.arithmetic.segment, undefined);

@@ -8,7 +8,6 @@ import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { convResult } from "../../src/run/conv_subject.ts";
 import { runPlan } from "../../src/run/executor.ts";
 import { H200 } from "../../src/algorithms/device/h200.ts";
-import { openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem } from "../../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { ACTIVATIONS } from "../../src/problem/activations.ts";
@@ -17,7 +16,7 @@ import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest, operandsFor } from "../checked_plan.ts";
 import { goldenCase } from "../golden.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
-import { backend, full } from "./driver.ts";
+import { full, test } from "./driver.ts";
 import { ALGORITHMS, OPS, requestFor, SMALLEST } from "./winograd_fused.ts";
 
 /** How threads of a slice lie and copy: each choice is text of its own. */
@@ -65,8 +64,7 @@ const THREADS = {
 } as const;
 
 for (const [what, choices] of Object.entries(THREADS)) {
-  Deno.test(`${what}, agree with the reference`, async () => {
-    using gpu = await openDevice({ backend });
+  test(`${what}, agree with the reference`, async (gpu) => {
     // Two tiles of output channels and more, the last one not full.
     const problem = parseDescriptor("mb2ic10ih6iw20oc72kh3ph1");
     for (const [index, choice] of choices.entries()) {
@@ -82,8 +80,7 @@ for (const [what, choices] of Object.entries(THREADS)) {
   });
 }
 
-Deno.test("sums stored in parts are whole, and the epilogue follows the last part", async () => {
-  using gpu = await openDevice({ backend });
+test("sums stored in parts are whole, and the epilogue follows the last part", async (gpu) => {
   const problems = randomSizes({
     // Filters of other lengths are kernels of their own, which take seconds to compile on a CPU.
     axes: randomAxes({ more: 7, stride: 1, dilation: 1 })
@@ -123,8 +120,7 @@ Deno.test("sums stored in parts are whole, and the epilogue follows the last par
   assert.ok(stored >= (full ? 60 : 4), `${stored} had parts`);
 });
 
-Deno.test("four images that a thread loads at once agree with the reference", async () => {
-  using gpu = await openDevice({ backend });
+test("four images that a thread loads at once agree with the reference", async (gpu) => {
   const sizes = { outChannels: 10, filterSize: [3, 3], paddingBegin: [1, 1] };
   const problems = [
     convProblem({ ...sizes, batch: 4, inChannels: 6, inputSize: [5, 7] }),
@@ -144,8 +140,7 @@ Deno.test("four images that a thread loads at once agree with the reference", as
   }
 });
 
-Deno.test("bias and activation follow the output's transform, element by element and by fours", async () => {
-  using gpu = await openDevice({ backend });
+test("bias and activation follow the output's transform, element by element and by fours", async (gpu) => {
   const problem = parseDescriptor("g2mb4ic6ih6iw9oc16kh3ph1");
   // Nearly as large in every channel: errors are weighed against it too.
   const bias = Float32Array.from({ length: 16 }, (_, k) => (k % 2 - 0.5) * (4 + k / 16));
@@ -162,8 +157,7 @@ Deno.test("bias and activation follow the output's transform, element by element
   }
 });
 
-Deno.test("few channels take tiles as deep as they are, whose threads have all slices or more results than the rest of a block: they agree with the reference", async () => {
-  using gpu = await openDevice({ backend });
+test("few channels take tiles as deep as they are, whose threads have all slices or more results than the rest of a block: they agree with the reference", async (gpu) => {
   for (const [run, layout] of LAYOUTS.entries()) {
     for (const inChannels of full ? [1, 3, 4, 6, 0] : [[3, 4, 1][run]!, [0, 6, 3][run]!]) {
       const problem = convProblem({
@@ -188,8 +182,7 @@ Deno.test("few channels take tiles as deep as they are, whose threads have all s
   }
 });
 
-Deno.test("threads with all slices share kernels of uniform sizes, whether there are one, two or three steps", async () => {
-  using gpu = await openDevice({ backend });
+test("threads with all slices share kernels of uniform sizes, whether there are one, two or three steps", async (gpu) => {
   for (const sizes of ["uniform", "constant"] as const) {
     for (const rows of [1, 2, 3]) {
       const problem = convProblem({
@@ -209,8 +202,7 @@ Deno.test("threads with all slices share kernels of uniform sizes, whether there
   }
 });
 
-Deno.test("winograd1d takes strides and dilation of the axes it does not tile", async () => {
-  using gpu = await openDevice({ backend });
+test("winograd1d takes strides and dilation of the axes it does not tile", async (gpu) => {
   const forward = {
     batch: 2,
     inChannels: 3,
@@ -228,8 +220,7 @@ Deno.test("winograd1d takes strides and dilation of the axes it does not tile", 
   }
 });
 
-Deno.test("devices with the least limits get policies that work", async () => {
-  using gpu = await openDevice({ backend });
+test("devices with the least limits get policies that work", async (gpu) => {
   const request = requestFor(gpu, convProblem(goldenCase("odd_channels").problems.fwd), {
     layout: "nhwc",
     limits: DEFAULT_LIMITS,
@@ -243,11 +234,15 @@ Deno.test("devices with the least limits get policies that work", async () => {
   }
 });
 
-Deno.test("without channels the result is the bias or zeros, without images there is none", async () => {
-  using gpu = await openDevice({ backend });
+test("without channels the result is the bias or zeros, without images there is none", async (gpu) => {
   const sizes = { inputSize: [4, 4], filterSize: [3, 3] };
   const noChannels = convProblem({ ...sizes, batch: 1, inChannels: 0, outChannels: 3 });
-  const noGradient = convProblem({ ...noChannels, op: "bwd-data", inChannels: 2, outChannels: 0 });
+  const noGradient = convProblem({
+    ...noChannels,
+    op: "bwd-data",
+    inChannels: 2,
+    outChannels: 0,
+  });
   const noImages = convProblem({ ...noChannels, batch: 0, inChannels: 2 });
   for (const algorithm of ALGORITHMS) {
     const request = (problem: ConvProblem, more: Partial<PlanRequest>) =>
@@ -262,8 +257,7 @@ Deno.test("without channels the result is the bias or zeros, without images ther
   }
 });
 
-Deno.test("the same plan gives the same bits", async () => {
-  using gpu = await openDevice({ backend });
+test("the same plan gives the same bits", async (gpu) => {
   for (const algorithm of ALGORITHMS) {
     const problem = convProblem(goldenCase("odd_channels").problems["bwd-data"]);
     const request = requestFor(gpu, problem, { algorithm, layout: "chwn" });
@@ -284,8 +278,7 @@ const axis = fc.record({
   end: fc.integer({ min: 0, max: 5 }),
 });
 
-Deno.test("random problems of one to three axes agree with the reference", async () => {
-  using gpu = await openDevice({ backend });
+test("random problems of one to three axes agree with the reference", async (gpu) => {
   const property = fc.asyncProperty(
     fc.array(axis, { minLength: 1, maxLength: 3 }),
     fc.record({

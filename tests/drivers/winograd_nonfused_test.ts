@@ -5,7 +5,7 @@ import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { convResult } from "../../src/run/conv_subject.ts";
 import { runPlan } from "../../src/run/executor.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import type { GpuDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
@@ -14,7 +14,7 @@ import { goldenCase, loadGoldenCases } from "../golden.ts";
 import { agrees, type GoldenRun } from "../golden_conv.ts";
 import { checkedResult, convRequest, operandsFor } from "../checked_plan.ts";
 import { sizeModes } from "../random_axes.ts";
-import { backend, full } from "./driver.ts";
+import { full, test } from "./driver.ts";
 
 const algorithm = "winograd2d-nonfused";
 /** Stride 1. */
@@ -27,8 +27,7 @@ const FEW = ["groups_4", "odd_channels", "wide_pad", "filter_1x7"];
 for (const op of OPERATIONS) {
   for (const layout of LAYOUTS) {
     const chosen = full || layout === "nchw" ? cases : FEW.map(goldenCase);
-    Deno.test(`${algorithm} ${op} ${layout} agrees with PyTorch on ${chosen.length} cases`, async () => {
-      using gpu = await openDevice({ backend });
+    test(`${algorithm} ${op} ${layout} agrees with PyTorch on ${chosen.length} cases`, async (gpu) => {
       assert.ok(chosen.length >= FEW.length);
       for (const golden of chosen) {
         await agrees(gpu, golden, { op, algorithm, layout, policy: "tiny" });
@@ -37,8 +36,7 @@ for (const op of OPERATIONS) {
   }
 }
 
-Deno.test("tiles agree with PyTorch, whatever their size", async () => {
-  using gpu = await openDevice({ backend });
+test("tiles agree with PyTorch, whatever their size", async (gpu) => {
   const images = [
     ["groups_4", "F(2x2,3x3)"],
     ["groups_4", "F(5x5,3x3)"],
@@ -67,8 +65,7 @@ Deno.test("tiles agree with PyTorch, whatever their size", async () => {
   }
 });
 
-Deno.test("baked sizes, other policies, split depth and bindings in parts agree with PyTorch", async () => {
-  using gpu = await openDevice({ backend });
+test("baked sizes, other policies, split depth and bindings in parts agree with PyTorch", async (gpu) => {
   const runs: readonly Partial<GoldenRun>[] = [
     { sizes: "constant" },
     { policy: "small" },
@@ -93,8 +90,7 @@ function requestFor(gpu: GpuDevice, problem: ConvProblem, more: Partial<PlanRequ
   return convRequest(gpu, problem, { algorithm, ...more, schedule });
 }
 
-Deno.test("chunks of the batch compute what the whole batch computes, bit for bit but for ∇W's order of sums", async () => {
-  using gpu = await openDevice({ backend });
+test("chunks of the batch compute what the whole batch computes, bit for bit but for ∇W's order of sums", async (gpu) => {
   for (const op of OPERATIONS) {
     for (const layout of LAYOUTS) {
       const whole = requestFor(gpu, { ...SEVEN, op }, { layout });
@@ -120,8 +116,7 @@ Deno.test("chunks of the batch compute what the whole batch computes, bit for bi
   }
 });
 
-Deno.test("the same plan gives the same bits, with split depth and chunks too", async () => {
-  using gpu = await openDevice({ backend });
+test("the same plan gives the same bits, with split depth and chunks too", async (gpu) => {
   for (const op of OPERATIONS) {
     const request = requestFor(gpu, { ...SEVEN, op }, { schedule: { splits: 3 } });
     const limited = { ...request, maxWorkspaceBytes: planConv(request).workspaceBytes - 4 };
@@ -133,8 +128,7 @@ Deno.test("the same plan gives the same bits, with split depth and chunks too", 
   }
 });
 
-Deno.test("bias and activation follow the output's transform, element by element and by fours", async () => {
-  using gpu = await openDevice({ backend });
+test("bias and activation follow the output's transform, element by element and by fours", async (gpu) => {
   const bias = Float32Array.from({ length: 17 }, (_, k) => k - 8);
   for (const [layout, splits] of [["nchw", 1], ["nhwc", 2], ["chwn", 1]] as const) {
     const epilogue = { bias: true, activation: "relu" as const };
@@ -145,8 +139,7 @@ Deno.test("bias and activation follow the output's transform, element by element
   }
 });
 
-Deno.test("one axis is transformed alone", async () => {
-  using gpu = await openDevice({ backend });
+test("one axis is transformed alone", async (gpu) => {
   const problem = convProblem({
     batch: 2,
     inChannels: 5,
@@ -164,8 +157,7 @@ Deno.test("one axis is transformed alone", async () => {
   }
 });
 
-Deno.test("without channels or images the result is the bias, or zeros", async () => {
-  using gpu = await openDevice({ backend });
+test("without channels or images the result is the bias, or zeros", async (gpu) => {
   const sizes = { inputSize: [4, 4], filterSize: [3, 3] };
   const noChannels = convProblem({ ...sizes, batch: 1, inChannels: 0, outChannels: 3 });
   const noImages = convProblem({
@@ -195,8 +187,7 @@ const axis = fc.record({
   dilation: fc.integer({ min: 1, max: 4 }),
 });
 
-Deno.test("random problems and tiles agree with the reference", async () => {
-  using gpu = await openDevice({ backend });
+test("random problems and tiles agree with the reference", async (gpu) => {
   const property = fc.asyncProperty(
     fc.array(axis, { minLength: 1, maxLength: 2 }),
     fc.record({

@@ -3,7 +3,7 @@ import assert from "#assert";
 import fc from "fast-check";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { admissible, omegaName, OMEGAS, parseOmega } from "../../src/algorithms/winrs/omega.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import type { GpuDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem } from "../../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
@@ -16,15 +16,7 @@ import { loadGoldenCases } from "../golden.ts";
 import { agrees } from "../golden_conv.ts";
 import { sizeModes } from "../random_axes.ts";
 import { filterProblem, randomGradients, SMALLEST } from "../winrs_conv.ts";
-import { backend, full, openMatrixUnits } from "./driver.ts";
-
-/** A device with f16; undefined where the driver has none. */
-async function openHalf(): Promise<GpuDevice | undefined> {
-  const gpu = await openDevice({ backend, optionalFeatures: ["shader-f16"] });
-  if (gpu.features.has("shader-f16")) return gpu;
-  gpu.close();
-  return undefined;
-}
+import { full, test } from "./driver.ts";
 
 /** The six kernels that the paper ported to f16. */
 const PORTED = ["a4n3r2", "a8n3r6", "a8n5r4", "a8n7r2", "a16n9r8", "a16n7r10"];
@@ -71,9 +63,7 @@ async function checkHalf(
 }
 
 for (const name of PORTED) {
-  Deno.test(`${name} in f16 agrees with FP64, alone and after another`, async () => {
-    using gpu = await openHalf();
-    if (gpu === undefined) return;
+  test.half(`${name} in f16 agrees with FP64, alone and after another`, async (gpu) => {
     const omega = OMEGAS.find((one) => omegaName(one) === name)!;
     const others = admissible(omega.n).map(omegaName).filter((one) => one !== name);
     const layouts = full ? LAYOUTS : [LAYOUTS[PORTED.indexOf(name) % 3]!];
@@ -97,9 +87,7 @@ for (const name of PORTED) {
   });
 }
 
-Deno.test("golden cases rounded to f16 agree with FP64", async () => {
-  using gpu = await openHalf();
-  if (gpu === undefined) return;
+test.half("golden cases rounded to f16 agree with FP64", async (gpu) => {
   const few = ["stride2_3x3", "groups_4", "odd_channels", "wide_pad"];
   const chosen = loadGoldenCases().filter(({ name }) => full || few.includes(name));
   assert.ok(chosen.length >= few.length);
@@ -114,9 +102,7 @@ Deno.test("golden cases rounded to f16 agree with FP64", async () => {
   }
 });
 
-Deno.test("data of 1e-3, of 1e3 and near the largest f16 neither vanishes nor overflows in a tile", async () => {
-  using gpu = await openHalf();
-  if (gpu === undefined) return;
+test.half("data of 1e-3, of 1e3 and near the largest f16 neither vanishes nor overflows in a tile", async (gpu) => {
   for (const pair of ["a4n3r2", "a8n3r6", "a8n5r4", "a8n7r2"]) {
     const problem = filterProblem([2, OMEGAS.find((one) => omegaName(one) === pair)!.n]);
     // Gradients are loss-scaled against what their results overflow by.
@@ -133,9 +119,7 @@ Deno.test("data of 1e-3, of 1e3 and near the largest f16 neither vanishes nor ov
   }
 });
 
-Deno.test("policies, parts of sums and deep tiles in f16 agree with FP64", async () => {
-  using gpu = await openHalf();
-  if (gpu === undefined) return;
+test.half("policies, parts of sums and deep tiles in f16 agree with FP64", async (gpu) => {
   const problem = parseDescriptor("g2mb8ic24ih7iw13oc20kh3ph1", "bwd-filter");
   const runs = [
     { pair: "a4n3r2", schedule: { policy: "64x32x8_8x16" } },
@@ -163,9 +147,7 @@ const gradients = randomGradients({
   channels: 7,
 });
 
-Deno.test("random problems of one to three axes in f16 agree with FP64", async () => {
-  using gpu = await openHalf();
-  if (gpu === undefined) return;
+test.half("random problems of one to three axes in f16 agree with FP64", async (gpu) => {
   const property = fc.asyncProperty(
     gradients,
     fc.constantFrom(...LAYOUTS),
@@ -203,9 +185,7 @@ async function checkUnits(gpu: GpuDevice, problem: ConvProblem, more: Partial<Pl
 }
 
 for (const name of ["a4n2r3", ...PORTED]) {
-  Deno.test(`${name} on matrix units agrees with FP64, alone and after another`, async () => {
-    using gpu = await openMatrixUnits();
-    if (gpu === undefined) return;
+  test.units(`${name} on matrix units agrees with FP64, alone and after another`, async (gpu) => {
     const omega = OMEGAS.find((one) => omegaName(one) === name)!;
     const other = admissible(omega.n).map(omegaName).find((one) => one !== name);
     // Steps that share a tile and a row are of whole batches; the other batch divides nothing.
@@ -229,9 +209,7 @@ for (const name of ["a4n2r3", ...PORTED]) {
   });
 }
 
-Deno.test("gradients on matrix units whose patches reach over edges, in groups and strides, agree with FP64", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("gradients on matrix units whose patches reach over edges, in groups and strides, agree with FP64", async (gpu) => {
   const shape = { op: "bwd-filter", batch: 8, inChannels: 32, outChannels: 48 } as const;
   const problems = [
     { pair: "a8n3r6", inputSize: [5, 30], filterSize: [3, 3], paddingBegin: [1, 1] },
@@ -245,9 +223,7 @@ Deno.test("gradients on matrix units whose patches reach over edges, in groups a
   }
 });
 
-Deno.test("data of 1e-3, of 1e3 and near the largest f16 neither vanishes nor overflows on matrix units", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("data of 1e-3, of 1e3 and near the largest f16 neither vanishes nor overflows on matrix units", async (gpu) => {
   for (const pair of ["a4n2r3", "a4n3r2", "a8n5r4"]) {
     const problem = wide(filterProblem([2, parseOmega(pair).n]));
     for (const [range, gradient] of [[1e-3, 1], [1e3, 1e-2], [6.5e4, 1e-2]] as const) {
@@ -263,9 +239,7 @@ Deno.test("data of 1e-3, of 1e3 and near the largest f16 neither vanishes nor ov
   }
 });
 
-Deno.test("random gradients on matrix units agree with FP64", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
+test.units("random gradients on matrix units agree with FP64", async (gpu) => {
   const splits = fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined });
   const property = fc.asyncProperty(
     gradients,

@@ -14,25 +14,20 @@ import {
   SMALLEST,
   winrsRequest,
 } from "../winrs_conv.ts";
-import { backend, full } from "./driver.ts";
+import { full, test } from "./driver.ts";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
 import { expectPlanned } from "../../src/algorithms/refusal.ts";
 import { admissible, omegaName, OMEGAS, reduceAxes } from "../../src/algorithms/winrs/omega.ts";
 import { planConfiguration } from "../../src/algorithms/winrs/plan.ts";
 import { gridSegments } from "../../src/algorithms/winrs/segments.ts";
-import { openDevice } from "../../src/gpu/device.ts";
-import type { GpuDevice } from "../../src/gpu/gpu_device.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { defined } from "../../src/defined.ts";
 
-const open = (): Promise<GpuDevice> => openDevice({ backend });
-
 for (const width of [...Array.from({ length: 8 }, (_, i) => i + 2), 1]) {
   const sizes = filterSizes().filter(([, filterWidth]) => filterWidth === width);
-  Deno.test(`filters of width ${width} agree with FP64: ${sizes.length} heights`, async () => {
-    using gpu = await open();
+  test(`filters of width ${width} agree with FP64: ${sizes.length} heights`, async (gpu) => {
     for (const [height] of sizes) {
       // Pipelines are shared within a width and layout, and compile for seconds.
       for (const layout of full ? LAYOUTS : [LAYOUTS[width % 3]!]) {
@@ -48,8 +43,7 @@ const FEW = ["stride2_3x3", "groups_4", "odd_channels", "wide_pad"];
 
 for (const layout of LAYOUTS) {
   const chosen = golden.filter(({ name }) => full || FEW.includes(name));
-  Deno.test(`winrs ${layout} agrees with PyTorch on ${chosen.length} cases`, async () => {
-    using gpu = await open();
+  test(`winrs ${layout} agrees with PyTorch on ${chosen.length} cases`, async (gpu) => {
     assert.ok(chosen.length >= FEW.length);
     for (const one of chosen) {
       await agrees(gpu, one, {
@@ -59,8 +53,7 @@ for (const layout of LAYOUTS) {
   });
 }
 
-Deno.test("every kernel agrees with FP64, alone and after another", async () => {
-  using gpu = await open();
+test("every kernel agrees with FP64, alone and after another", async (gpu) => {
   for (const [index, omega] of OMEGAS.entries()) {
     // The larger ones take seconds to compile on a CPU.
     if (!full && omega.alpha === 16 && omega.n !== 9) continue;
@@ -81,8 +74,7 @@ Deno.test("every kernel agrees with FP64, alone and after another", async () => 
   }
 });
 
-Deno.test("nested kernels agree with FP64 where tiles reach over edges, in segments, parts, groups and steps", async () => {
-  using gpu = await open();
+test("nested kernels agree with FP64 where tiles reach over edges, in segments, parts, groups and steps", async (gpu) => {
   const [two, three] = ["a4n2r3xa4n2r3", "a4n3r2xa4n3r2"];
   const [twoFive, threeSix] = ["a4n2r3xa8n4r5", "a4n3r2xa8n3r6"];
   const problems = [
@@ -120,7 +112,9 @@ Deno.test("nested kernels agree with FP64 where tiles reach over edges, in segme
       policy: "8x8x8_8x8",
     },
   ];
-  for (const [index, { pair, splits, flush, policy = SMALLEST, ...sizes }] of problems.entries()) {
+  for (
+    const [index, { pair, splits, flush, policy = SMALLEST, ...sizes }] of problems.entries()
+  ) {
     // Whole steps that share a tile and a row, whose edges all threads agree on, and others.
     for (const batch of [16, 3]) {
       const problem = convProblem({
@@ -149,8 +143,7 @@ Deno.test("nested kernels agree with FP64 where tiles reach over edges, in segme
   }
 });
 
-Deno.test("as many segments as are asked for give the same gradient", async () => {
-  using gpu = await open();
+test("as many segments as are asked for give the same gradient", async (gpu) => {
   for (const [index, splits] of [1, 2, 3, 5, 12, 40].entries()) {
     for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
       const more = { layout, schedule: { splits, policy: SMALLEST }, pair: "a4n3r2" };
@@ -160,8 +153,7 @@ Deno.test("as many segments as are asked for give the same gradient", async () =
   }
 });
 
-Deno.test("policies, baked sizes and bindings in parts agree with FP64", async () => {
-  using gpu = await open();
+test("policies, baked sizes and bindings in parts agree with FP64", async (gpu) => {
   const most = gpu.limits.maxComputeInvocationsPerWorkgroup;
   const runs = [
     { pair: "a4n3r2", schedule: { policy: "32x16x8_4x4" }, sizes: "constant" },
@@ -185,8 +177,7 @@ Deno.test("policies, baked sizes and bindings in parts agree with FP64", async (
   }
 });
 
-Deno.test("sums stored in parts agree with FP64, whatever the last part's length", async () => {
-  using gpu = await open();
+test("sums stored in parts agree with FP64, whatever the last part's length", async (gpu) => {
   const runs = [
     { pair: "a4n3r2", schedule: { flush: 4 } },
     { pair: "a4n3r2", schedule: { flush: 16, splits: 1 } },
@@ -213,8 +204,7 @@ Deno.test("sums stored in parts agree with FP64, whatever the last part's length
   }
 });
 
-Deno.test("whole steps of images, with sizes in the text, agree with FP64", async () => {
-  using gpu = await open();
+test("whole steps of images, with sizes in the text, agree with FP64", async (gpu) => {
   const sizes = { op: "bwd-filter", inChannels: 10, outChannels: 6, groups: 2 } as const;
   const problems = [
     convProblem({
@@ -249,8 +239,7 @@ Deno.test("whole steps of images, with sizes in the text, agree with FP64", asyn
   }
 });
 
-Deno.test("vectors of channels, and tiles that are counted, agree with FP64", async () => {
-  using gpu = await open();
+test("vectors of channels, and tiles that are counted, agree with FP64", async (gpu) => {
   const sizes = { op: "bwd-filter", filterSize: [3, 3], paddingBegin: [1, 1] } as const;
   const problem = convProblem({
     ...sizes,
@@ -290,8 +279,7 @@ Deno.test("vectors of channels, and tiles that are counted, agree with FP64", as
   }
 });
 
-Deno.test("segments of unlike height and width sum each row and tile once, of one kernel and of two", async () => {
-  using gpu = await open();
+test("segments of unlike height and width sum each row and tile once, of one kernel and of two", async (gpu) => {
   const problem = parseDescriptor("mb2ic6ih11iw17oc5kh3ph1", "bwd-filter");
   const { tiledRows, filterWidth, outputWidth, outputRows } = reduceAxes(problem);
   for (
@@ -327,8 +315,7 @@ Deno.test("segments of unlike height and width sum each row and tile once, of on
   }
 });
 
-Deno.test("devices with the least limits get policies that work", async () => {
-  using gpu = await open();
+test("devices with the least limits get policies that work", async (gpu) => {
   for (const pair of ["a2n1r1", "a4n2r3", "a8n4r5", ...(full ? ["a16n8r9"] : [])]) {
     const width = pair === "a16n8r9" ? 8 : 4;
     for (const layout of full ? LAYOUTS : (["nchw"] as const)) {
@@ -338,8 +325,7 @@ Deno.test("devices with the least limits get policies that work", async () => {
   }
 });
 
-Deno.test("without images or channels of one side the gradient is zeros or empty", async () => {
-  using gpu = await open();
+test("without images or channels of one side the gradient is zeros or empty", async (gpu) => {
   const sizes = { inputSize: [5, 6], filterSize: [3, 3], op: "bwd-filter" as const };
   const noImages = convProblem({ ...sizes, batch: 0, inChannels: 2, outChannels: 3 });
   for (const layout of LAYOUTS) {
@@ -353,8 +339,7 @@ Deno.test("without images or channels of one side the gradient is zeros or empty
   assert.deepEqual(plan.passes, []);
 });
 
-Deno.test("the same plan gives the same bits", async () => {
-  using gpu = await open();
+test("the same plan gives the same bits", async (gpu) => {
   for (const layout of LAYOUTS) {
     const more = { layout, schedule: { splits: 6, policy: SMALLEST } };
     const request = winrsRequest(gpu, filterProblem([3, 3]), more);
@@ -371,8 +356,7 @@ const gradients = randomGradients({
   channels: 9,
 });
 
-Deno.test("random problems of one to three axes agree with FP64", async () => {
-  using gpu = await open();
+test("random problems of one to three axes agree with FP64", async (gpu) => {
   const property = fc.asyncProperty(
     gradients,
     fc.constantFrom(...LAYOUTS),

@@ -4,10 +4,9 @@ import fc from "fast-check";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes } from "../random_axes.ts";
 import { plainIntegers } from "../support/plain_reference.ts";
-import { backend, full } from "./driver.ts";
+import { full, test } from "./driver.ts";
 import type { AlgorithmName } from "../../src/algorithms/plan.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem, tensorShape } from "../../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
@@ -73,8 +72,7 @@ const GOLDEN = {
   dilation: [1, 2],
 } as const;
 
-Deno.test("sums of u8 operands and of zero points are ConvInteger's, padding and groups too", async () => {
-  using gpu = await openDevice({ backend });
+test("sums of u8 operands and of zero points are ConvInteger's, padding and groups too", async (gpu) => {
   for (const integers of SIGNS) {
     for (const [inChannels, outChannels, groups] of [[8, 4, 1], [6, 4, 2]] as const) {
       const problem = convProblem({ ...GOLDEN, inChannels, outChannels, groups });
@@ -93,8 +91,7 @@ Deno.test("sums of u8 operands and of zero points are ConvInteger's, padding and
   }
 });
 
-Deno.test("results of u8 and with zero points round halves to even, and saturate at both ends", async () => {
-  using gpu = await openDevice({ backend });
+test("results of u8 and with zero points round halves to even, and saturate at both ends", async (gpu) => {
   const values = [0, 1, 2, 3, 4, 5, 6, 7, 250, 251, 252, 253, 254, 255];
   const problem = parseDescriptor(`mb1ic4iw${values.length}oc4kw1`);
   const input = Uint8Array.from(
@@ -146,8 +143,7 @@ const problems = randomSizes({
   groupOut: fc.constantFrom(1, 3, 4, 8),
 });
 
-Deno.test("random problems with random zero points equal the reference bit for bit", async () => {
-  using gpu = await openDevice({ backend });
+test("random problems with random zero points equal the reference bit for bit", async (gpu) => {
   await fc.assert(
     fc.asyncProperty(
       problems,
