@@ -5,7 +5,7 @@ import { readNpy, writeNpy } from "../src/npy/mod.ts";
 import { convertDType, toBf16 } from "../src/tensor/convert.ts";
 import { fillTensor } from "../src/tensor/fill.ts";
 import { tensor } from "../src/tensor/tensor.ts";
-import { wgconvHere } from "./support/in_process.ts";
+import { refuses, succeeds } from "./support/in_process.ts";
 
 Deno.test("--dtype bf16 computes in f32, and writes bfloat16", async () => {
   const folder = await Deno.makeTempDir();
@@ -25,8 +25,7 @@ Deno.test("--dtype bf16 computes in f32, and writes bfloat16", async () => {
     for (const command of commands) {
       const result = async (...more: string[]) => {
         const output = ["--dtype", "bf16", "--output", at("y"), "--force"];
-        const { code, stderr } = await wgconvHere([...command, ...output, ...more]);
-        assert.equal(code, 0, stderr);
+        await succeeds([...command, ...output, ...more]);
         return await readNpy(at("y"));
       };
       const computed = await result("--check", "full");
@@ -59,22 +58,20 @@ Deno.test("files of bfloat16, and of its bits, compute as f32 of the same values
     for (const [i, command] of commands("f32").entries()) {
       const result = async (args: readonly string[], output: string) => {
         const run = [...args, "--device", "cpu", "--output", at(output), "--force"];
-        const { code, stderr } = await wgconvHere(run);
-        assert.equal(code, 0, stderr);
+        await succeeds(run);
         return await readNpy(at(output));
       };
       const expected = await result(command, "y");
       assert.deepEqual(await result(commands("bf16")[i]!, "z"), expected);
       assert.deepEqual(await result([...commands("bits")[i]!, "--as", "bf16"], "z"), expected);
       assert.notDeepEqual(await result(commands("bits")[i]!, "z"), expected);
-      const { code, stderr } = await wgconvHere([...command, "--as", "bf16"]);
-      assert.equal(code, 2);
-      assert.match(stderr, /--as bf16 reads files of uint16, int16 and V2, .*f32\.npy is f32/);
+      await refuses(
+        [...command, "--as", "bf16"],
+        /--as bf16 reads files of uint16, int16 and V2, .*f32\.npy is f32/,
+      );
     }
     for (const made of [["conv", "--problem", "mb1ic1ih3oc1kh3"], ["gemm", "--size", "3,3,3"]]) {
-      const { code, stderr } = await wgconvHere([...made, "--as", "bf16"]);
-      assert.equal(code, 2);
-      assert.match(stderr, /: --as bf16 reads files of .*, there are none\n$/);
+      await refuses([...made, "--as", "bf16"], /: --as bf16 reads files of .*, there are none\n$/);
     }
   } finally {
     await Deno.remove(folder, { recursive: true });

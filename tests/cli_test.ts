@@ -5,22 +5,19 @@ import { tensor } from "../src/tensor/tensor.ts";
 import { VERSION } from "../src/version.ts";
 import config from "../deno.json" with { type: "json" };
 import { NO_DRIVER, ROOT, run, temporaryDirectory, wgconv } from "./cli.ts";
-import { wgconvHere } from "./support/in_process.ts";
+import { refuses, succeeds, wgconvHere } from "./support/in_process.ts";
 
 Deno.test("wgconv --version prints the version of deno.json", async () => {
-  const { code, stdout } = await wgconvHere(["--version"]);
-  assert.equal(code, 0);
+  const { stdout } = await succeeds(["--version"]);
   assert.equal(stdout, `${VERSION}\n`);
   assert.equal(VERSION, config.version);
 });
 
 Deno.test("wgconv --help lists every command, and help of a command has examples", async () => {
-  const { code, stdout } = await wgconvHere(["--help"]);
-  assert.equal(code, 0);
+  const { stdout } = await succeeds(["--help"]);
   for (const name of ["conv", "gemm", "bench", "plan", "tensor", "devices"]) {
     assert.match(stdout, new RegExp(`^ {2}${name} `, "m"));
-    const help = await wgconvHere([name, "--help"]);
-    assert.equal(help.code, 0);
+    const help = await succeeds([name, "--help"]);
     assert.match(help.stdout, new RegExp(`Examples:\\n {2}wgconv ${name}`));
   }
 });
@@ -85,9 +82,7 @@ Deno.test("texts are read from stdin as from files: limits, suites, records", as
 });
 
 Deno.test("--debug adds the stack to an error", async () => {
-  const { code, stderr } = await wgconvHere(["bench", "--debug"]);
-  assert.equal(code, 2);
-  assert.match(stderr, /\n {4}at .*bench\.ts/);
+  await refuses(["bench", "--debug"], /\n {4}at .*bench\.ts/);
 });
 
 Deno.test("wgconv conv convolves files on the GPU: checked, timed, written", async () => {
@@ -101,15 +96,13 @@ Deno.test("wgconv conv convolves files on the GPU: checked, timed, written", asy
   await writeNpy(at("w"), tensor("f64", [1, 1, 3, 3], new Float64Array(9).fill(1)));
   await writeNpy(at("b"), tensor("f32", [1], Float32Array.of(-50)));
   const files = ["--input", at("x"), "--filter", at("w")];
-  const plain = await wgconvHere(["conv", ...files, "--output", at("y"), "--check", "full"]);
-  assert.equal(plain.code, 0, plain.stderr);
+  const plain = await succeeds(["conv", ...files, "--output", at("y"), "--check", "full"]);
   assert.match(plain.stdout, /^verdict +pass$/m);
   assert.match(plain.stdout, /^checked +2 of 2 outputs$/m);
   const y = await readNpy(at("y"));
   assert.deepEqual(y, tensor("f32", [1, 1, 1, 2], Float32Array.of(45, 54)));
   const biased = ["--bias", at("b"), "--activation", "relu", "--output", at("z")];
-  const streamed = await wgconvHere(["conv", ...files, ...biased, "--check", "none", "--json"]);
-  assert.equal(streamed.code, 0, streamed.stderr);
+  const streamed = await succeeds(["conv", ...files, ...biased, "--check", "none", "--json"]);
   const record = JSON.parse(streamed.stdout);
   assert.equal(record.kind, "case");
   assert.equal(record.verdict, "none");
@@ -117,8 +110,7 @@ Deno.test("wgconv conv convolves files on the GPU: checked, timed, written", asy
   assert.deepEqual((await readNpy(at("z"))).data, Float32Array.of(0, 4));
   await writeNpy(at("s"), tensor("f32", [1], Float32Array.of(-3)));
   const sloped = ["--bias", at("b"), "--activation", "prelu", "--slope", at("s")];
-  const own = await wgconvHere(["conv", ...files, ...sloped, "--output", at("p")]);
-  assert.equal(own.code, 0, own.stderr);
+  await succeeds(["conv", ...files, ...sloped, "--output", at("p")]);
   assert.deepEqual((await readNpy(at("p"))).data, Float32Array.of(15, 4));
 });
 
@@ -133,8 +125,7 @@ Deno.test("wgconv conv takes gradients in every layout and writes their shapes",
   ];
   for (const [op, layout, shape] of shapes) {
     const args = ["conv", "--problem", problem, "--op", op, "--layout", layout, "--output", out];
-    const { code, stderr } = await wgconvHere([...args, "--force"]);
-    assert.equal(code, 0, stderr);
+    await succeeds([...args, "--force"]);
     assert.deepEqual((await readNpy(out)).shape, shape);
   }
 });
@@ -154,8 +145,7 @@ Deno.test("wgconv conv says which shapes disagree, and writes nothing", async ()
 
 Deno.test("wgconv conv keeps stdout for the tensor with --output -", async () => {
   const args = ["conv", "--problem", "mb1ic1ih3oc1kh3", "--device", "cpu", "--output", "-"];
-  const { code, stdout, stderr } = await wgconvHere(args);
-  assert.equal(code, 0);
+  const { stdout, stderr } = await succeeds(args);
   assert.equal(stdout.slice(1, 6), "NUMPY");
   assert.match(stderr, /^verdict /m);
 });
@@ -180,11 +170,10 @@ Deno.test("without a driver, conv exits 3 with a hint, and the CPU computes", as
 Deno.test("an empty batch gives an empty output", async () => {
   using temporary = temporaryDirectory();
   const out = `${temporary.path}/y.npy`;
-  const { code, stdout } = await wgconvHere([
+  const { stdout } = await succeeds([
     "conv",
     ...["--problem", "mb0ic2ih4oc3kh3", "--output", out],
   ]);
-  assert.equal(code, 0);
   assert.match(stdout, /the result is empty/);
   assert.deepEqual((await readNpy(out)).shape, [0, 3, 2, 2]);
 });
@@ -218,12 +207,12 @@ Deno.test("wgconv plan prints a plan, its JSON, its shaders, without a driver", 
     .flatMap((row: { memory_bytes?: { peak: number } }) => row.memory_bytes?.peak ?? []);
   assert.deepEqual(peaks, peaks.toSorted((a, b) => a - b));
   assert.equal(all.stderr, "");
-  const large = await wgconvHere(["plan", "--problem", "mb128ic3ih224oc64kh3", "--all"]);
-  assert.equal(large.code, 0);
+  const large = await succeeds(["plan", "--problem", "mb128ic3ih224oc64kh3", "--all"]);
   assert.match(large.stderr, /^wgconv: note: these are the limits that every device has; /);
-  const small = await wgconvHere([...args, "--algorithm", "im2col", "--max-workspace", "16"]);
-  assert.equal(small.code, 2);
-  assert.match(small.stderr, /bytes of workspace, at most 16 are allowed/);
+  await refuses(
+    [...args, "--algorithm", "im2col", "--max-workspace", "16"],
+    /bytes of workspace, at most 16 are allowed/,
+  );
 });
 
 Deno.test("wgconv bench writes an environment line and a record a case", async () => {
@@ -232,11 +221,10 @@ Deno.test("wgconv bench writes an environment line and a record a case", async (
   const suite = `${temporary.path}/suite.txt`;
   await Deno.writeTextFile(suite, '# one\nmb1ic4ih6oc4kh3n"one"\n');
   const lists = ["--op", "all", "--algorithm", "direct,implicit-gemm", "--runs", "2"];
-  const { code, stdout, stderr } = await wgconvHere([
+  const { stdout } = await succeeds([
     "bench",
     ...["--suite", suite, "--jsonl", jsonl, "--fill-ms", "0", ...lists],
   ]);
-  assert.equal(code, 0, stderr);
   assert.equal(stdout.split("\n").filter((line) => /^(problem|one) /.test(line)).length, 1 + 6);
   const lines = (await Deno.readTextFile(jsonl)).trimEnd().split("\n");
   const [environment, ...cases] = lines.map((line) => JSON.parse(line));
@@ -269,9 +257,8 @@ Deno.test("wgconv bench goes on after a case that cannot run, and exits 5", asyn
 });
 
 Deno.test("conv --backend auto says which backend it takes, and why", async () => {
-  const { code, stderr } = await wgconvHere(
+  const { stderr } = await succeeds(
     ["conv", "--problem", "mb1ic3ih5oc5kh3", "--backend", "auto", "--runs", "1"],
   );
-  assert.equal(code, 0);
   assert.match(stderr, /^--backend auto: wgpu, matrix units are for f16, int8 and --math f16x3$/m);
 });

@@ -3,7 +3,7 @@ import { commandTree } from "../src/cli/command_tree.ts";
 import { offersOf } from "../src/cli/completions.ts";
 import { wholeProgram } from "../src/cli/program.ts";
 import { ROOT, run as start, temporaryDirectory, wgconv } from "./cli.ts";
-import { wgconvHere } from "./support/in_process.ts";
+import { refuses, succeeds, wgconvHere } from "./support/in_process.ts";
 
 const MAIN = `${ROOT}main.ts`;
 
@@ -51,9 +51,7 @@ Deno.test("the program answers what a script asks, with what is said of it in fi
   assert.deepEqual([bash.code, bash.stdout], [0, "bwd-data\nbwd-filter\n"]);
   const fish = await wgconvHere(["completions", "fish", "--", ":devi"]);
   assert.match(fish.stdout, /^devices\tlist [^\n]*, [^\n]+\n$/);
-  const gone = await wgconvHere(["man"]);
-  assert.equal(gone.code, 2);
-  assert.match(gone.stderr, /^wgconv: Cannot run "man": there is no such command; wgconv help, /);
+  await refuses(["man"], /^wgconv: Cannot run "man": there is no such command; wgconv help, /);
 });
 
 /** Of each shell's script: how it registers itself, asks the program, and completes files. */
@@ -82,8 +80,7 @@ const SCRIPT_PARTS = {
 
 Deno.test("each shell's script registers itself, asks the program and completes files", async () => {
   for (const [shell, parts] of Object.entries(SCRIPT_PARTS)) {
-    const { code, stdout } = await wgconvHere(["completions", shell]);
-    assert.equal(code, 0);
+    const { stdout } = await succeeds(["completions", shell]);
     for (const part of parts) assert.ok(stdout.includes(part), `${shell} without ${part}`);
     assert.doesNotMatch(stdout, /undefined|\\\$/);
     const others = Object.keys(SCRIPT_PARTS).filter((other) => other !== shell);

@@ -5,7 +5,7 @@ import { readNpy, writeNpy } from "../src/npy/mod.ts";
 import { fillTensor } from "../src/tensor/fill.ts";
 import { convertLayout, type FileFilterLayout, type Layout } from "../src/tensor/layout.ts";
 import { type Tensor, tensor } from "../src/tensor/tensor.ts";
-import { wgconvHere } from "./support/in_process.ts";
+import { succeeds, wgconvHere } from "./support/in_process.ts";
 import { inFolder } from "./cli.ts";
 
 /** Runs `wgconv conv` on files of these tensors, on the CPU where nothing else is said, and reads its result. */
@@ -21,8 +21,7 @@ async function conv(
     await writeNpy(path, whole);
     args.push(`--${option}`, path);
   }
-  const { code, stderr } = await wgconvHere([...args, ...more]);
-  assert.equal(code, 0, stderr);
+  await succeeds([...args, ...more]);
   return await readNpy(join(folder, "y.npy"));
 }
 
@@ -155,8 +154,7 @@ Deno.test("conv of many images without a batch writes results without one", asyn
     const files = ["--input", join(folder, "frames", "*.npy")];
     const to = ["--filter", join(folder, "filter.npy"), "--output", join(folder, "out")];
     const args = ["conv", "--device", "cpu", ...files, ...to, ...options];
-    const { code, stderr } = await wgconvHere(args);
-    assert.equal(code, 0, stderr);
+    await succeeds(args);
     for (const name of ["a", "b"]) {
       const result = await readNpy(join(folder, "out", `${name}.npy`));
       assert.deepEqual(result, reshaped(whole, [6, 5, 3]));

@@ -5,7 +5,7 @@ import { fillTensor } from "../src/tensor/fill.ts";
 import { tensor } from "../src/tensor/tensor.ts";
 import { temporaryDirectory, wgconv } from "./cli.ts";
 import { MISTAKES } from "./mistakes.ts";
-import { wgconvHere } from "./support/in_process.ts";
+import { succeeds, wgconvHere } from "./support/in_process.ts";
 
 const TENSORS = {
   "x.npy": [1, 3, 8, 8],
@@ -64,8 +64,7 @@ Deno.test("typical mistakes exit 2 with a message that names value, place and ne
 Deno.test("values of options are read in letters of any case", async () => {
   const line =
     "plan --problem MB1ic3ih8oc4kh3 --layout NHWC --op BWD-Data --algorithm Direct --json";
-  const { code, stdout, stderr } = await wgconvHere(line.replace("MB", "mb").split(" "));
-  assert.equal(code, EXIT.ok, stderr);
+  const { stdout } = await succeeds(line.replace("MB", "mb").split(" "));
   const { layout, op, algorithm } = JSON.parse(stdout);
   assert.deepEqual([layout, op, algorithm], ["nhwc", "bwd-data", "direct"]);
 });
@@ -75,12 +74,9 @@ Deno.test("words that stand in the place of a file are read in letters of any ca
     "plan --problem mb1ic3ih8oc4kh3 --limits DEFAULT --device-model H200",
     "check --device cpu --op fwd --layout nchw --match pointwise --baseline NONE",
   ];
-  const { code, stderr } = await wgconvHere(plan.split(" "));
-  assert.equal(code, EXIT.ok, stderr);
-  const checked = await wgconvHere(check.split(" "));
-  assert.equal(checked.code, EXIT.ok, checked.stderr);
-  const tuned = await wgconvHere("conv --problem mb1ic3ih8oc4kh3 --tuning NONE".split(" "));
-  assert.equal(tuned.code, EXIT.ok, tuned.stderr);
+  await succeeds(plan.split(" "));
+  await succeeds(check.split(" "));
+  await succeeds("conv --problem mb1ic3ih8oc4kh3 --tuning NONE".split(" "));
 });
 
 Deno.test("devices reads its backend in letters of any case", async () => {
@@ -90,8 +86,7 @@ Deno.test("devices reads its backend in letters of any case", async () => {
 });
 
 Deno.test("help finds a command's command", async () => {
-  const { code, stdout } = await wgconvHere(["help", "tensor", "make"]);
-  assert.equal(code, EXIT.ok);
+  const { stdout } = await succeeds(["help", "tensor", "make"]);
   assert.match(stdout, /^Usage: wgconv tensor make /);
 });
 

@@ -1,15 +1,14 @@
 import assert from "#assert";
 import { H200 } from "../src/algorithms/device/h200.ts";
 import { temporaryDirectory } from "./cli.ts";
-import { wgconvHere } from "./support/in_process.ts";
+import { refuses, succeeds } from "./support/in_process.ts";
 
 const PLAN = "plan --problem mb1ic32ih8oc32kh3ph1";
 const UNASKED =
   /on an NVIDIA H200 \(the default; --device gpu plans for this machine, --device-model for another\)/;
 
 async function said(line: string): Promise<string> {
-  const { code, stdout, stderr } = await wgconvHere(line.split(" "));
-  assert.equal(code, 0, stderr);
+  const { stdout } = await succeeds(line.split(" "));
   return stdout;
 }
 
@@ -40,18 +39,17 @@ Deno.test("plan names a device that was asked for, by its own name or its file's
 });
 
 Deno.test("a model of a GPU does not go with a CPU, nor the reverse: their kernels differ", async () => {
-  const { code, stdout } = await wgconvHere(["devices", "--json"]);
-  assert.equal(code, 0);
+  const { stdout } = await succeeds(["devices", "--json"]);
   const { software } = JSON.parse(stdout).adapters[0];
   using temporary = temporaryDirectory();
   const path = `${temporary.path}/model.json`;
   Deno.writeTextFileSync(path, JSON.stringify({ software: true, multiprocessors: 2, name: "CPU" }));
   const [same, other] = software ? [path, "m3"] : ["m3", path];
   for (const command of [`${PLAN} --device gpu`, "conv --problem mb1ic3ih8oc4kh3"]) {
-    const refused = await wgconvHere(`${command} --device-model ${other}`.split(" "));
-    assert.equal(refused.code, 2);
-    assert.match(refused.stderr, /^wgconv: Cannot plan: --device-model is of a [CG]PU \(.*\n$/);
-    const taken = await wgconvHere(`${command} --device-model ${same}`.split(" "));
-    assert.equal(taken.code, 0, taken.stderr);
+    await refuses(
+      `${command} --device-model ${other}`.split(" "),
+      /^wgconv: Cannot plan: --device-model is of a [CG]PU \(.*\n$/,
+    );
+    await succeeds(`${command} --device-model ${same}`.split(" "));
   }
 });

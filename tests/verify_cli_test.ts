@@ -6,7 +6,7 @@ import { fillTensor } from "../src/tensor/fill.ts";
 import { convertDType } from "../src/tensor/convert.ts";
 import { permute } from "../src/tensor/layout.ts";
 import { type Tensor, tensor } from "../src/tensor/tensor.ts";
-import { wgconvHere } from "./support/in_process.ts";
+import { succeeds, wgconvHere } from "./support/in_process.ts";
 import { inFolder } from "./cli.ts";
 
 /** Operands of a convolution with padding 1 and a bias, and its result. */
@@ -36,10 +36,9 @@ function operands(at: (name: string) => string, ending = "npy"): string[] {
 }
 
 async function result(at: (name: string) => string, name: string, args: readonly string[]) {
-  const { code, stderr } = await wgconvHere(
+  await succeeds(
     ["conv", "--device", "cpu", ...args, "--output", at(name), "--force"],
   );
-  assert.equal(code, 0, stderr);
   return await readNpy(at(name)) as Tensor<"f32">;
 }
 
@@ -54,8 +53,7 @@ Deno.test("verify passes a right result and fails a wrong one, with a record tha
     const at = (name: string) => `${folder}/${name}`;
     const { y } = await convolve(at);
     const args = [...operands(at), "--output", at("y.npy"), "--arithmetic", "f32"];
-    const right = await wgconvHere(["verify", ...args, "--jsonl", at("r.jsonl")]);
-    assert.equal(right.code, 0, right.stderr);
+    const right = await succeeds(["verify", ...args, "--jsonl", at("r.jsonl")]);
     assert.match(right.stdout, /^arithmetic +f32, one sum$/m);
     assert.match(right.stdout, /^verdict +pass$/m);
     y.data[100]! += 0.01;
@@ -74,8 +72,7 @@ Deno.test("verify passes a right result and fails a wrong one, with a record tha
     assert.equal(repeated.code, 1, repeated.stderr);
     const lines = (await Deno.readTextFile(at("r.jsonl"))).trimEnd().split("\n");
     assert.deepEqual(lines.map((line) => JSON.parse(line).kind), ["environment", "case", "case"]);
-    const report = await wgconvHere(["report", at("r.jsonl"), "--columns", "problem,verdict"]);
-    assert.equal(report.code, 0, report.stderr);
+    const report = await succeeds(["report", at("r.jsonl"), "--columns", "problem,verdict"]);
     assert.match(report.stdout, /fail/);
   }));
 

@@ -1,15 +1,14 @@
 /** Fused Winograd from the command line: tiles, policies, sums in parts, and what is refused. */
 import assert from "#assert";
 import {} from "./cli.ts";
-import { wgconvHere } from "./support/in_process.ts";
+import { refuses, succeeds } from "./support/in_process.ts";
 
 const PROBLEM = ["--problem", "mb1ic256ih14oc32kh3ph1"];
 
 Deno.test("wgconv plan shows a row's tiles, the policy and when sums are stored", async () => {
   const tile = ["--algorithm", "winograd1d", "--tile", "F(6,3)", "--policy", "32x32x8_8x8"];
   const plan = ["plan", "--problem", "mb64ic256ih14oc256kh3ph1", ...tile, "--flush", "96"];
-  const { code, stdout } = await wgconvHere([...plan, "--splits", "1"]);
-  assert.equal(code, 0);
+  const { stdout } = await succeeds([...plan, "--splits", "1"]);
   assert.match(stdout, /note +F\(6,3\): 2 tiles of a row of 14, 8 products in place of 18\n/);
   assert.match(stdout, /note +F\(2,3\): 1 tile of a row of 14, 4 products in place of 6\n/);
   assert.match(stdout, /32x32x8_8x8: .* sums are stored every 96 products/);
@@ -20,8 +19,7 @@ Deno.test("wgconv plan shows a row's tiles, the policy and when sums are stored"
 Deno.test("wgconv conv computes with fused Winograd, checked whole", async () => {
   const how = ["--algorithm", "winograd2d", "--policy", "16x16x4_4x4", "--flush", "16"];
   const run = ["--op", "bwd-data", "--check", "full", "--runs", "1", "--json"];
-  const { code, stdout } = await wgconvHere(["conv", ...PROBLEM, ...how, ...run]);
-  assert.equal(code, 0);
+  const { stdout } = await succeeds(["conv", ...PROBLEM, ...how, ...run]);
   const record = JSON.parse(stdout);
   assert.equal(record.verdict, "pass");
   assert.equal(record.accuracy.checked, 256 * 14 * 14);
@@ -37,8 +35,6 @@ Deno.test("what fused Winograd cannot do exits 2 and says what is expected", asy
     [["winograd1d", ...PROBLEM, "--flush", "-1"], /flush/],
   ];
   for (const [args, expected] of refusals) {
-    const { code, stderr } = await wgconvHere(["plan", "--algorithm", ...args]);
-    assert.equal(code, 2, stderr);
-    assert.match(stderr, expected);
+    await refuses(["plan", "--algorithm", ...args], expected);
   }
 });

@@ -1,7 +1,6 @@
 import assert from "#assert";
-import { EXIT } from "../errors.ts";
 import { temporaryDirectory } from "../../tests/cli.ts";
-import { wgconvHere } from "../../tests/support/in_process.ts";
+import { refuses, succeeds } from "../../tests/support/in_process.ts";
 import { parseSuite } from "./suite.ts";
 
 const LAYER = "mb1ic4ih5oc4kh3";
@@ -72,8 +71,7 @@ Deno.test("bench runs what a suite says, the command line before it, and counts 
   );
   const bench = ["bench", "--suite", path, "--device", "cpu", "--runs", "1", "--fill-ms", "0"];
   const ran = async (...more: string[]) => {
-    const { code, stdout, stderr } = await wgconvHere([...bench, ...more, "--json"]);
-    assert.equal(code, EXIT.ok, stderr);
+    const { stdout, stderr } = await succeeds([...bench, ...more, "--json"]);
     const [, ...cases] = stdout.trimEnd().split("\n").map((line) => JSON.parse(line));
     return [cases.map(({ op, layout, dtype }) => `${op} ${layout} ${dtype}`), stderr] as const;
   };
@@ -86,7 +84,5 @@ Deno.test("bench runs what a suite says, the command line before it, and counts 
   const [other] = await ran("--op", "fwd", "--dtype", "f32");
   assert.deepEqual(other, ["fwd nhwc f32", "fwd nhwc f32"]);
   Deno.writeTextFileSync(path, `--dt=f64 ${LAYER}`);
-  const none = await wgconvHere(bench);
-  assert.equal(none.code, EXIT.usage);
-  assert.match(none.stderr, /holds no problem .*; .*1 problem of unsupported types left out$/m);
+  await refuses(bench, /holds no problem .*; .*1 problem of unsupported types left out$/m);
 });

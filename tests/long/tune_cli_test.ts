@@ -1,6 +1,6 @@
 import assert from "#assert";
 import { temporaryDirectory, wgconv } from "../cli.ts";
-import { wgconvHere } from "../support/in_process.ts";
+import { refuses, succeeds, wgconvHere } from "../support/in_process.ts";
 
 const PROBLEM = "mb1ic8ih12oc16kh3ph1";
 
@@ -95,16 +95,16 @@ Deno.test("the user's tuning is a cache: damaged or unreadable, it costs a note 
   }
   const foreign = `${temporary.path}/foreign.jsonl`;
   await Deno.writeTextFile(foreign, `${JSON.stringify({ ...record, schema: 2 })}\n`);
-  const named = await wgconvHere(["conv", "--problem", PROBLEM, "--tuning", foreign]);
-  assert.equal(named.code, 0);
+  const named = await succeeds(["conv", "--problem", PROBLEM, "--tuning", foreign]);
   assert.equal(
     named.stderr,
     `ignoring 1 line of ${foreign}: of another version of wgconv\n`,
   );
   await Deno.writeTextFile(foreign, "nonsense");
-  const broken = await wgconvHere(["conv", "--problem", PROBLEM, "--tuning", foreign]);
-  assert.equal(broken.code, 2);
-  assert.match(broken.stderr, /^wgconv: Cannot read the tuning: .*:1: the line is no JSON\n$/);
+  await refuses(
+    ["conv", "--problem", PROBLEM, "--tuning", foreign],
+    /^wgconv: Cannot read the tuning: .*:1: the line is no JSON\n$/,
+  );
 });
 
 Deno.test("wgconv tune keeps the lines that it does not know, and those of another tune beside it", async () => {
@@ -138,8 +138,7 @@ Deno.test("wgconv tune measures WinRS with each of its pairs, which auto then ta
   using temporary = temporaryDirectory();
   const path = `${temporary.path}/tuning.jsonl`;
   const run = ["--op", "bwd-filter", "--algorithm", "winrs", "--policy", "auto"];
-  const tuned = await wgconvHere(["tune", PROBLEM, ...run, "--runs", "3", "--output", path]);
-  assert.equal(tuned.code, 0, tuned.stderr);
+  const tuned = await succeeds(["tune", PROBLEM, ...run, "--runs", "3", "--output", path]);
   const records = (await Deno.readTextFile(path)).trimEnd().split("\n").map((line) =>
     JSON.parse(line)
   );
@@ -195,13 +194,12 @@ Deno.test("wgconv tune measures WinRS with other numbers of segments, which auto
 });
 
 Deno.test("wgconv tune refuses to run on nothing", async () => {
-  const none = await wgconvHere(["tune"]);
-  assert.equal(none.code, 2);
-  assert.match(
-    none.stderr,
+  await refuses(
+    ["tune"],
     /^wgconv: Cannot tune: no problem, give descriptors, --suite or --model\n$/,
   );
-  const missing = await wgconvHere(["conv", "--problem", PROBLEM, "--tuning", "no/such"]);
-  assert.equal(missing.code, 2);
-  assert.match(missing.stderr, /^wgconv: Cannot read no\/such: there is no such file\n$/);
+  await refuses(
+    ["conv", "--problem", PROBLEM, "--tuning", "no/such"],
+    /^wgconv: Cannot read no\/such: there is no such file\n$/,
+  );
 });

@@ -1,4 +1,6 @@
+import assert from "#assert";
 import { main } from "../../src/cli/program.ts";
+import { EXIT } from "../../src/errors.ts";
 
 /** What a run of the program said. */
 export interface Said {
@@ -30,4 +32,18 @@ export async function wgconvHere(args: readonly string[]): Promise<Said> {
   } finally {
     streams.forEach((stream, place) => Object.assign(Deno[stream], own[place]));
   }
+}
+
+/** {@linkcode wgconvHere} of what must end well. */
+export async function succeeds(args: readonly string[]): Promise<Said> {
+  const said = await wgconvHere(args);
+  assert.equal(said.code, EXIT.ok, `${args.join(" ")}: ${said.stdout}${said.stderr}`);
+  return said;
+}
+
+/** {@linkcode wgconvHere} of what must be refused with a message. */
+export async function refuses(args: readonly string[], message: RegExp): Promise<void> {
+  const { code, stderr } = await wgconvHere(args);
+  assert.equal(code, EXIT.usage, `${args.join(" ")}: ${stderr}`);
+  assert.match(stderr, message);
 }
