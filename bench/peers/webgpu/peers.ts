@@ -9,7 +9,7 @@
  * Libraries: tfjs (nhwc), jax-js (nchw), onnxruntime-web, onnxruntime-node, wgconv, and wgconv-wall, which is wgconv timed as
  * onnxruntime-node. What one has no operation for is left out, and said on stderr. Times are of compute passes; a record's message has
  * them with what lies between the passes. Those of onnxruntime-node and wgconv-wall are the wall's: calls, a submission each, that fill
- * 100 ms. After `--seconds` no case begins. Programs with the same `--lock FILE` take turns on a GPU. Exits with 1 where a library
+ * 50 ms. After `--seconds` no case begins. Programs with the same `--lock FILE` take turns on a GPU. Exits with 1 where a library
  * timed no case, with 2 where arguments are wrong.
  */
 import { createRequire } from "node:module";
@@ -165,12 +165,12 @@ async function prepareOurs({ conv, gemm, layout = "nhwc", half, operands }: Case
   return { call, dispose, result: () => (call(), bound[layer.result].read()) };
 }
 
-/** What raises the GPU's clocks: our calls of a product, for 600 ms. */
+/** What raises the GPU's clocks: our calls of a product, for 300 ms. */
 async function prepareWarmUp(): Promise<() => Promise<void>> {
   const subject = gemmSubject(parseGemm("2048 2048 2048"), { dtype: "f32" });
   const { call } = await prepareOurs(caseOf(subject, fillOperands(subject, made.fill, made.seed)));
   return async () => {
-    const until = performance.now() + 600;
+    const until = performance.now() + 300;
     while (performance.now() < until) {
       for (let i = 0; i < 100; i++) call();
       await ownLent.device.queue.onSubmittedWorkDone();
@@ -193,7 +193,7 @@ function readSubjects(): Subject[] {
 }
 
 /**
- * Times a case: samples of calls whose passes fill 5 ms, by the wall 100 ms, and which take 200 ms at most with what lies between. A
+ * Times a case: samples of calls whose passes fill 5 ms, by the wall 50 ms, and which take 60 ms at most with what lies between. A
  * product of ours warms the GPU up, because a library whose calls wait for the host would do so at idle clocks for seconds.
  */
 async function timeOf({ name, peer, lent }: Timing, call: () => unknown, most: number) {
@@ -205,8 +205,8 @@ async function timeOf({ name, peer, lent }: Timing, call: () => unknown, most: n
   };
   await sample(2);
   const once = await sample(2);
-  const fill = (wall ? 100 : 5) * 1e6 / once.ns;
-  const repeats = Math.ceil(Math.min(fill, Math.max(1, 200 / once.ms)));
+  const fill = (wall ? 50 : 5) * 1e6 / once.ns;
+  const repeats = Math.ceil(Math.min(fill, Math.max(1, 60 / once.ms)));
   if (!own.info.software) await warmUp();
   await sample(repeats);
   const taken: Awaited<ReturnType<typeof sample>>[] = [];
