@@ -8,7 +8,7 @@
  *
  * Libraries: tfjs (nhwc), jax-js (nchw), onnxruntime-web, onnxruntime-node, wgconv, and wgconv-wall, which is wgconv timed as
  * onnxruntime-node. What one has no operation for is left out, and said on stderr. Times are of compute passes; a record's message has
- * them with what lies between the passes. Those of onnxruntime-node and wgconv-wall are the wall's: calls, a submission each, that fill
+ * them with what lies between the passes. Those of onnxruntime-node and wgconv-wall are the wall's, which wants a quiet host: calls, a submission each, that fill
  * 50 ms. After `--seconds` no case begins. Programs with the same `--lock FILE` take turns on a GPU. Exits with 1 where a library
  * timed no case, with 2 where arguments are wrong.
  */
