@@ -35,9 +35,16 @@ export interface CliOptions {
 /** The environment of a process that finds no Vulkan driver. */
 export const NO_DRIVER = { VK_DRIVER_FILES: "none.json", VK_ICD_FILENAMES: "none.json" };
 
-/** Runs `wgconv ...args`. */
-export function wgconv(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
-  return deno(["run", "-A", MAIN, ...args], options);
+/** A command line: words, or a text that has them between spaces. */
+export type Line = string | readonly string[];
+
+export function wordsOf(line: Line): readonly string[] {
+  return typeof line === "string" ? line.trim().split(/ +/) : line;
+}
+
+/** Runs `wgconv`. */
+export function wgconv(line: Line, options: CliOptions = {}): Promise<CliResult> {
+  return deno(["run", "-A", MAIN, ...wordsOf(line)], options);
 }
 
 /** Runs `deno ...args`. */

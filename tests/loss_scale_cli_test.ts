@@ -7,9 +7,10 @@ import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { fillTensor } from "../src/tensor/fill.ts";
 import { refuses, succeeds } from "./support/in_process.ts";
 
-const PROBLEM = ["--problem", "mb2ic3ih9oc4kh3ph1"];
+const DESCRIPTOR = "mb2ic3ih9oc4kh3ph1";
+const PROBLEM = `--problem ${DESCRIPTOR}`;
 const subject = convSubject({
-  problem: parseDescriptor(PROBLEM[1]!, "bwd-filter"),
+  problem: parseDescriptor(DESCRIPTOR, "bwd-filter"),
   layout: "nhwc",
   filterLayout: "krsc",
   dtype: "f16",
@@ -47,18 +48,12 @@ Deno.test("a gradient of a file is multiplied in f32, read whole and in chunks",
 Deno.test("the result is scaled as the gradient is, and the record says by what", async () => {
   const folder = await Deno.makeTempDir();
   try {
-    const run = ["conv", ...PROBLEM, "--op", "bwd-filter", "--device", "cpu"];
+    const run = `conv ${PROBLEM} --op bwd-filter --device cpu`;
     const results = [];
-    for (const scale of [[], ["--loss-scale", "0.25"]]) {
-      const path = `${folder}/${scale.length}.npy`;
-      const { stdout } = await succeeds([
-        ...run,
-        ...scale,
-        "--output",
-        path,
-        "--json",
-      ]);
-      assert.equal(JSON.parse(stdout).loss_scale, scale.length === 0 ? undefined : 0.25);
+    for (const scale of ["", "--loss-scale 0.25"]) {
+      const path = `${folder}/scaled${scale.length}.npy`;
+      const { stdout } = await succeeds(`${run} ${scale} --output ${path} --json`);
+      assert.equal(JSON.parse(stdout).loss_scale, scale === "" ? undefined : 0.25);
       results.push((await readNpy(path)).data as Float32Array);
     }
     assert.ok(results[0]!.some((value) => value !== 0));
@@ -69,8 +64,8 @@ Deno.test("the result is scaled as the gradient is, and the record says by what"
 });
 
 Deno.test("bench scales what has gradients, and says so of those cases alone", async () => {
-  const run = ["--device", "cpu", "--op", "fwd,bwd-filter", "--loss-scale", "0.01", "--json"];
-  const { stdout } = await succeeds(["bench", ...PROBLEM, ...run, "--runs", "1"]);
+  const run = "--device cpu --op fwd,bwd-filter --loss-scale 0.01 --json";
+  const { stdout } = await succeeds(`bench ${PROBLEM} ${run} --runs 1`);
   const records = stdout.trim().split("\n").map((line) => JSON.parse(line));
   assert.equal(records[0].options["loss-scale"], 0.01);
   const scales = records.filter(({ kind }) => kind === "case").map((
@@ -82,16 +77,9 @@ Deno.test("bench scales what has gradients, and says so of those cases alone", a
 Deno.test("a loss scale of nothing exits 2", async () => {
   for (const command of ["conv", "bench"]) {
     await refuses(
-      [command, ...PROBLEM, "--loss-scale", "2"],
+      `${command} ${PROBLEM} --loss-scale 2`,
       /--loss-scale multiplies the output's gradient, and fwd has none/,
     );
   }
-  await refuses([
-    "conv",
-    ...PROBLEM,
-    "--op",
-    "bwd-data",
-    "--loss-scale",
-    "0",
-  ], /number > 0/);
+  await refuses(`conv ${PROBLEM} --op bwd-data --loss-scale 0`, /number > 0/);
 });

@@ -1,6 +1,7 @@
 import assert from "#assert";
 import { main } from "../../src/cli/program.ts";
 import { EXIT } from "../../src/errors.ts";
+import { type Line, wordsOf } from "../cli.ts";
 
 /** What a run of the program said. */
 export interface Said {
@@ -9,8 +10,8 @@ export interface Said {
   readonly stderr: string;
 }
 
-/** Runs `wgconv ...args` within this process: many command lines in the time that one process takes to start. */
-export async function wgconvHere(args: readonly string[]): Promise<Said> {
+/** Runs `wgconv` within this process: many command lines in the time that one process takes to start. */
+export async function wgconvHere(line: Line): Promise<Said> {
   const said = { stdout: "", stderr: "" };
   const streams = ["stdout", "stderr"] as const;
   const own = streams.map((stream) => {
@@ -28,22 +29,23 @@ export async function wgconvHere(args: readonly string[]): Promise<Said> {
     });
   }
   try {
-    return { code: await main(args), ...said };
+    return { code: await main(wordsOf(line)), ...said };
   } finally {
     streams.forEach((stream, place) => Object.assign(Deno[stream], own[place]));
   }
 }
 
 /** {@linkcode wgconvHere} of what must end well. */
-export async function succeeds(args: readonly string[]): Promise<Said> {
-  const said = await wgconvHere(args);
-  assert.equal(said.code, EXIT.ok, `${args.join(" ")}: ${said.stdout}${said.stderr}`);
+export async function succeeds(line: Line): Promise<Said> {
+  const said = await wgconvHere(line);
+  assert.equal(said.code, EXIT.ok, `${line}: ${said.stdout}${said.stderr}`);
   return said;
 }
 
 /** {@linkcode wgconvHere} of what must be refused with a message. */
-export async function refuses(args: readonly string[], message: RegExp): Promise<void> {
-  const { code, stderr } = await wgconvHere(args);
-  assert.equal(code, EXIT.usage, `${args.join(" ")}: ${stderr}`);
+export async function refuses(line: Line, message: RegExp): Promise<void> {
+  const { code, stderr } = await wgconvHere(line);
+  assert.equal(code, EXIT.usage, `${line}: ${stderr}`);
+  assert.match(stderr, /^wgconv: /m);
   assert.match(stderr, message);
 }
