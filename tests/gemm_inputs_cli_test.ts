@@ -1,5 +1,6 @@
 /** Shapes of files that people have, by `wgconv gemm` on the CPU. */
 import assert from "#assert";
+import { temporaryDirectory } from "./cli.ts";
 import { join } from "node:path";
 import { readNpy, writeNpy } from "../src/npy/mod.ts";
 import { fillTensor } from "../src/tensor/fill.ts";
@@ -76,25 +77,22 @@ const CASES: readonly {
 ];
 
 Deno.test("gemm broadcasts batches of several axes as numpy.matmul, and what is added to the result", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    for (const { a, b, y, transpose = "nn", added = {}, more = [], problem } of CASES) {
-      const files = { a: made(a, 1), b: made(b, 2) };
-      const all: Record<string, Tensor<"f32">> = { ...files };
-      Object.entries(added).forEach(([option, shape], i) => all[option] = made(shape, 3 + i));
-      const args = ["gemm", "--device", "cpu", "--json", "--transpose", transpose, ...more];
-      for (const [option, whole] of Object.entries(all)) {
-        const path = join(folder, `${option}.npy`);
-        await writeNpy(path, whole);
-        args.push(`--${option}`, path);
-      }
-      const output = join(folder, "y.npy");
-      const { stdout } = await succeeds([...args, "--output", output, "--force"]);
-      assert.match(JSON.parse(stdout).problem, problem);
-      const terms = Object.keys(added).map((option) => all[option]!);
-      assert.deepEqual(await readNpy(output), product({ ...files, more: terms }, y, transpose));
+  using temporary = temporaryDirectory();
+  const folder = temporary.path;
+  for (const { a, b, y, transpose = "nn", added = {}, more = [], problem } of CASES) {
+    const files = { a: made(a, 1), b: made(b, 2) };
+    const all: Record<string, Tensor<"f32">> = { ...files };
+    Object.entries(added).forEach(([option, shape], i) => all[option] = made(shape, 3 + i));
+    const args = ["gemm", "--device", "cpu", "--json", "--transpose", transpose, ...more];
+    for (const [option, whole] of Object.entries(all)) {
+      const path = join(folder, `${option}.npy`);
+      await writeNpy(path, whole);
+      args.push(`--${option}`, path);
     }
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+    const output = join(folder, "y.npy");
+    const { stdout } = await succeeds([...args, "--output", output, "--force"]);
+    assert.match(JSON.parse(stdout).problem, problem);
+    const terms = Object.keys(added).map((option) => all[option]!);
+    assert.deepEqual(await readNpy(output), product({ ...files, more: terms }, y, transpose));
   }
 });

@@ -1,5 +1,6 @@
 /** Loss-scaled gradients from the command line: made ones, those of files, in records, and where there are none. */
 import assert from "#assert";
+import { temporaryDirectory } from "./cli.ts";
 import { openNpy, readNpy, writeNpy } from "../src/npy/mod.ts";
 import { chunkedOperands, fillOperand, readOperands } from "../src/run/operands.ts";
 import { convSubject } from "../src/run/conv_subject.ts";
@@ -46,21 +47,18 @@ Deno.test("a gradient of a file is multiplied in f32, read whole and in chunks",
 });
 
 Deno.test("the result is scaled as the gradient is, and the record says by what", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    const run = `conv ${PROBLEM} --op bwd-filter --device cpu`;
-    const results = [];
-    for (const scale of ["", "--loss-scale 0.25"]) {
-      const path = `${folder}/scaled${scale.length}.npy`;
-      const { stdout } = await succeeds(`${run} ${scale} --output ${path} --json`);
-      assert.equal(JSON.parse(stdout).loss_scale, scale === "" ? undefined : 0.25);
-      results.push((await readNpy(path)).data as Float32Array);
-    }
-    assert.ok(results[0]!.some((value) => value !== 0));
-    assert.deepEqual(results[1], results[0]!.map((value) => value / 4));
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  using temporary = temporaryDirectory();
+  const folder = temporary.path;
+  const run = `conv ${PROBLEM} --op bwd-filter --device cpu`;
+  const results = [];
+  for (const scale of ["", "--loss-scale 0.25"]) {
+    const path = `${folder}/scaled${scale.length}.npy`;
+    const { stdout } = await succeeds(`${run} ${scale} --output ${path} --json`);
+    assert.equal(JSON.parse(stdout).loss_scale, scale === "" ? undefined : 0.25);
+    results.push((await readNpy(path)).data as Float32Array);
   }
+  assert.ok(results[0]!.some((value) => value !== 0));
+  assert.deepEqual(results[1], results[0]!.map((value) => value / 4));
 });
 
 Deno.test("bench scales what has gradients, and says so of those cases alone", async () => {

@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { temporaryDirectory } from "./cli.ts";
 import type { Timings } from "../src/run/timeline.ts";
 import { refuses, succeeds, wgconvHere } from "./support/in_process.ts";
 
@@ -35,33 +36,30 @@ const GPU = [
 ];
 
 Deno.test("conv and gemm --timings print the parts, with --json as a record behind the case's", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    const output = ["--output", `${folder}/y.npy`, "--force"];
-    for (
-      const [args, parts] of [
-        [["conv", "--problem", "mb1ic4ih8oc4kh3ph1", ...output], [...GPU, "write"]],
-        [["conv", "--problem", "mb1ic4ih8oc4kh3ph1", "--device", "cpu"], ["modules", "run"]],
-        [["gemm", "--size", "16,16,16", ...output], [...GPU, "write"]],
-      ] as const
-    ) {
-      const { stdout } = await succeeds([...args, "--timings", "--json"]);
-      const [record, timings, ...rest] = stdout.split("\n");
-      assert.equal(JSON.parse(record!).kind, "case");
-      holdTimings(timings!, parts);
-      assert.deepEqual(rest, [""]);
-    }
-    const files = ["--input", `${folder}/*.npy`, "--filter", `${folder}/y.npy`];
-    await refuses(
-      ["conv", ...files, "--output", folder, "--timings"],
-      /^wgconv: Cannot convolve many files, --timings must go\n$/,
-    );
-    const text = await wgconvHere(["conv", "--problem", "mb1ic4ih8oc4kh3ph1", "--timings"]);
-    assert.match(text.stdout, /^verdict +pass\npart +from ms +ms +alone ms\nmodules +0 +[\d.]+ +/m);
-    assert.match(text.stdout, /^several at once .*\nbetween parts .*\nall +[\d.]+\n$/m);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  using temporary = temporaryDirectory();
+  const folder = temporary.path;
+  const output = ["--output", `${folder}/y.npy`, "--force"];
+  for (
+    const [args, parts] of [
+      [["conv", "--problem", "mb1ic4ih8oc4kh3ph1", ...output], [...GPU, "write"]],
+      [["conv", "--problem", "mb1ic4ih8oc4kh3ph1", "--device", "cpu"], ["modules", "run"]],
+      [["gemm", "--size", "16,16,16", ...output], [...GPU, "write"]],
+    ] as const
+  ) {
+    const { stdout } = await succeeds([...args, "--timings", "--json"]);
+    const [record, timings, ...rest] = stdout.split("\n");
+    assert.equal(JSON.parse(record!).kind, "case");
+    holdTimings(timings!, parts);
+    assert.deepEqual(rest, [""]);
   }
+  const files = ["--input", `${folder}/*.npy`, "--filter", `${folder}/y.npy`];
+  await refuses(
+    ["conv", ...files, "--output", folder, "--timings"],
+    /^wgconv: Cannot convolve many files, --timings must go\n$/,
+  );
+  const text = await wgconvHere(["conv", "--problem", "mb1ic4ih8oc4kh3ph1", "--timings"]);
+  assert.match(text.stdout, /^verdict +pass\npart +from ms +ms +alone ms\nmodules +0 +[\d.]+ +/m);
+  assert.match(text.stdout, /^several at once .*\nbetween parts .*\nall +[\d.]+\n$/m);
 });
 
 Deno.test("--timings stands on stderr beside a tensor on stdout, and is of one computation", async () => {

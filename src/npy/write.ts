@@ -9,7 +9,7 @@ import {
   type WriteChunk,
   writeOutput,
 } from "./atomic_write.ts";
-import { type ByteSource, openBytes, readExactly } from "./bytes.ts";
+import { type ByteSource, readExactly } from "./bytes.ts";
 import { encodeNpyHeader, npyBytes } from "./header.ts";
 import { type ArchiveMember, isSafetensorsPath, memberToWrite, npyFile } from "./npz_path.ts";
 import {
@@ -18,7 +18,7 @@ import {
   type Safetensors,
   safetensorsDType,
 } from "./safetensors.ts";
-import { proveMember, proveMemberSize, writeMember } from "./write_npz.ts";
+import { openThere, proveMember, proveMemberSize, refuseMember, writeMember } from "./write_npz.ts";
 
 const PIECE = 4 << 20;
 
@@ -43,8 +43,8 @@ async function writeSafetensor(
 ): Promise<void> {
   const { file, member } = target;
   using _ = await lockFolder(await Deno.realPath(file).catch(() => file));
-  using there = await openThere(file);
-  refuseMember(there, target, replace);
+  using there = await openThere(file, readSafetensors);
+  refuseTensor(there, target, replace);
   const added = {
     dtype: safetensorsDType(dtype),
     shape,
@@ -88,43 +88,20 @@ async function copyBytes(
  * @throws as {@linkcode writeSafetensor}.
  */
 async function proveSafetensor(target: ArchiveMember, replace: boolean): Promise<void> {
-  using there = await openThere(target.file);
-  refuseMember(there, target, replace);
+  using there = await openThere(target.file, readSafetensors);
+  refuseTensor(there, target, replace);
 }
 
-function refuseMember(
+function refuseTensor(
   there: Safetensors | undefined,
-  { file, member }: ArchiveMember,
+  target: ArchiveMember,
   replace: boolean,
 ): void {
+  const { file, member } = target;
   if (member === "__metadata__") {
     throw new InputTypeError(`Cannot write ${file}:${member}: the format has this name for texts`);
   }
-  if (replace || !there?.members.has(member)) return;
-  throw new InputTypeError(
-    `Cannot write ${file}:${member}: there is a tensor ${member}, --force replaces it`,
-  );
-}
-
-interface ThereFile extends Safetensors, Disposable {
-  readonly source: ByteSource;
-}
-
-/** Opens what is there; undefined where that is nothing, an empty file or no file. */
-async function openThere(file: string): Promise<ThereFile | undefined> {
-  const info = await Deno.stat(file).catch(() => undefined);
-  if (!info?.isFile || info.size === 0) return undefined;
-  const source = await openBytes(file, { bytes: 0, promised: () => 0, inSequence: () => false });
-  try {
-    return {
-      ...await readSafetensors(source, file),
-      source,
-      [Symbol.dispose]: () => source.close(),
-    };
-  } catch (error) {
-    source.close();
-    throw error;
-  }
+  refuseMember(there, target, { replace, what: "tensor" });
 }
 
 /**

@@ -86,12 +86,12 @@ export async function writeMember(
     // First, since it may take long to come: the lock is held no longer than the others are copied.
     const compressedSize = await archive.add(name, body);
     held.use(await lockFolder(await Deno.realPath(file).catch(() => file)));
-    using there = await openThere(file);
-    refuseMember(there, { file, member }, replace);
+    using there = await openThere(file, readArchive);
+    refuseMember(there, { file, member }, { replace, what: "member" });
     const kept = others(there, member);
     refuseLarge(file, [...kept, { name, compressedSize }], there?.comment);
     for (const entry of kept) {
-      await archive.copy(entry, await packedZipEntry(there!.bytes, entry, file));
+      await archive.copy(entry, await packedZipEntry(there!.source, entry, file));
     }
     await archive.end({ firstLast: true, ...(there && { comment: there.comment }) });
   });
@@ -107,19 +107,20 @@ export async function proveMember(
   { file, member }: ArchiveMember,
   replace: boolean,
 ): Promise<void> {
-  using there = await openThere(file);
-  refuseMember(there, { file, member }, replace);
-  for (const entry of others(there, member)) await packedZipEntry(there!.bytes, entry, file);
+  using there = await openThere(file, readArchive);
+  refuseMember(there, { file, member }, { replace, what: "member" });
+  for (const entry of others(there, member)) await packedZipEntry(there!.source, entry, file);
 }
 
-function refuseMember(
-  there: ThereArchive | undefined,
+/** @throws {TypeError} where there is one that may not be replaced. */
+export function refuseMember(
+  there: { readonly members: ReadonlyMap<string, unknown> } | undefined,
   { file, member }: ArchiveMember,
-  replace: boolean,
+  { replace, what }: { readonly replace: boolean; readonly what: "member" | "tensor" },
 ): void {
   if (replace || !there?.members.has(member)) return;
   throw new InputTypeError(
-    `Cannot write ${file}:${member}: there is a member ${member}, --force replaces it`,
+    `Cannot write ${file}:${member}: there is a ${what} ${member}, --force replaces it`,
   );
 }
 
@@ -128,32 +129,36 @@ export async function proveMemberSize(
   { file, member }: ArchiveMember,
   bytes: number,
 ): Promise<void> {
-  using there = await openThere(file);
+  using there = await openThere(file, readArchive);
   const added = { name: `${member}.npy`, compressedSize: bytes };
   refuseLarge(file, [...others(there, member), added], there?.comment);
 }
 
-interface ThereArchive extends Disposable {
-  readonly bytes: ByteSource;
+/** An archive to which a member is added. */
+interface ThereArchive {
   readonly members: ReadonlyMap<string, ZipEntry>;
   readonly comment: Uint8Array;
 }
 
-/** Opens what is there; undefined where that is nothing, an empty file or no file. */
-async function openThere(file: string): Promise<ThereArchive | undefined> {
+async function readArchive(source: ByteSource, file: string): Promise<ThereArchive> {
+  if (await isZip(source)) return await readMembers(source, file);
+  throw new InputSyntaxError(
+    `Cannot write ${file}: what is there is no .npz archive, and would be lost`,
+  );
+}
+
+/** Opens and reads what is there; undefined where that is nothing, an empty file or no file. */
+export async function openThere<There>(
+  file: string,
+  read: (source: ByteSource, file: string) => Promise<There>,
+): Promise<There & { readonly source: ByteSource } & Disposable | undefined> {
   const info = await Deno.stat(file).catch(() => undefined);
   if (!info?.isFile || info.size === 0) return undefined;
-  const bytes = await openBytes(file, { bytes: 0, promised: () => 0, inSequence: () => false });
+  const source = await openBytes(file, { bytes: 0, promised: () => 0, inSequence: () => false });
   try {
-    if (!await isZip(bytes)) {
-      throw new InputSyntaxError(
-        `Cannot write ${file}: what is there is no .npz archive, and would be lost`,
-      );
-    }
-    const { members, comment } = await readMembers(bytes, file);
-    return { bytes, members, comment, [Symbol.dispose]: () => bytes.close() };
+    return { ...await read(source, file), source, [Symbol.dispose]: () => source.close() };
   } catch (error) {
-    bytes.close();
+    source.close();
     throw error;
   }
 }

@@ -1,56 +1,53 @@
 /** The life of a calibration: measured, shown, used, left aside, damaged. */
 import assert from "#assert";
 import { join } from "node:path";
-import { wgconv } from "../cli.ts";
+import { temporaryDirectory, wgconv } from "../cli.ts";
 
 const PROBLEM = ["--problem", "mb1ic4ih8oc4kh3ph1"];
 
 Deno.test("wgconv calibrate keeps a model that auto goes by, and says where", async () => {
-  const cache = await Deno.makeTempDir();
-  try {
-    const mine = join(cache, "mine.json");
-    const run = (...args: string[]) =>
-      wgconv(args, { env: { XDG_CACHE_HOME: cache, LOCALAPPDATA: cache } });
-    const { code, stdout, stderr } = await run("calibrate", "--output", mine);
-    assert.equal(code, 0, stderr);
-    assert.match(stdout, /^rates\.gathered +[\d.e-]+ +TFLOP\/s/m);
-    const path = /^kept +(.*)$/m.exec(stdout)![1]!;
-    assert.ok(stdout.includes(`\ncopy        ${mine}, for --device-model\n`), stdout);
-    const kept = await Deno.readTextFile(path);
-    assert.equal(await Deno.readTextFile(mine), kept);
-    const { kind, model, device } = JSON.parse(kept);
-    assert.deepEqual([kind, model.name], ["calibration", `${device}, calibrated`]);
+  using temporary = temporaryDirectory();
+  const cache = temporary.path;
+  const mine = join(cache, "mine.json");
+  const run = (...args: string[]) =>
+    wgconv(args, { env: { XDG_CACHE_HOME: cache, LOCALAPPDATA: cache } });
+  const { code, stdout, stderr } = await run("calibrate", "--output", mine);
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^rates\.gathered +[\d.e-]+ +TFLOP\/s/m);
+  const path = /^kept +(.*)$/m.exec(stdout)![1]!;
+  assert.ok(stdout.includes(`\ncopy        ${mine}, for --device-model\n`), stdout);
+  const kept = await Deno.readTextFile(path);
+  assert.equal(await Deno.readTextFile(mine), kept);
+  const { kind, model, device } = JSON.parse(kept);
+  assert.deepEqual([kind, model.name], ["calibration", `${device}, calibrated`]);
 
-    // What is kept is what auto predicts by.
-    const algorithmOf = async (...more: string[]) => {
-      const planned = await run("plan", ...PROBLEM, "--device", "gpu", "--json", ...more);
-      assert.equal(planned.code, 0, planned.stderr);
-      const { algorithm, rivals } = JSON.parse(planned.stdout);
-      return { algorithm, ms: rivals[0].predicted_ms, note: planned.stderr };
-    };
-    const before = await algorithmOf();
-    const slow = JSON.parse(
-      JSON.stringify(model.rates),
-      (_, rate) => typeof rate === "number" ? rate / 1e3 : rate,
-    );
-    const slower = { ...JSON.parse(kept), model: { ...model, rates: slow } };
-    await Deno.writeTextFile(path, JSON.stringify(slower));
-    assert.ok((await algorithmOf()).ms > before.ms);
-    assert.equal((await algorithmOf("--device-model", mine)).ms, before.ms);
-    const listed = await run("devices");
-    assert.match(listed.stdout, /^ {2}calibrated \d{4}-\d\d-\d\d, .*\.json$/m);
+  // What is kept is what auto predicts by.
+  const algorithmOf = async (...more: string[]) => {
+    const planned = await run("plan", ...PROBLEM, "--device", "gpu", "--json", ...more);
+    assert.equal(planned.code, 0, planned.stderr);
+    const { algorithm, rivals } = JSON.parse(planned.stdout);
+    return { algorithm, ms: rivals[0].predicted_ms, note: planned.stderr };
+  };
+  const before = await algorithmOf();
+  const slow = JSON.parse(
+    JSON.stringify(model.rates),
+    (_, rate) => typeof rate === "number" ? rate / 1e3 : rate,
+  );
+  const slower = { ...JSON.parse(kept), model: { ...model, rates: slow } };
+  await Deno.writeTextFile(path, JSON.stringify(slower));
+  assert.ok((await algorithmOf()).ms > before.ms);
+  assert.equal((await algorithmOf("--device-model", mine)).ms, before.ms);
+  const listed = await run("devices");
+  assert.match(listed.stdout, /^ {2}calibrated \d{4}-\d\d-\d\d, .*\.json$/m);
 
-    // Damaged, it costs one line.
-    await Deno.writeTextFile(path, kept.slice(0, 100));
-    assert.equal((await algorithmOf("--quiet")).note, "");
-    const damaged = await algorithmOf();
-    assert.match(
-      damaged.note,
-      /^ignoring the calibration: Cannot read .*\.json: it is no calibration; run wgconv calibrate again\n$/,
-    );
-  } finally {
-    await Deno.remove(cache, { recursive: true });
-  }
+  // Damaged, it costs one line.
+  await Deno.writeTextFile(path, kept.slice(0, 100));
+  assert.equal((await algorithmOf("--quiet")).note, "");
+  const damaged = await algorithmOf();
+  assert.match(
+    damaged.note,
+    /^ignoring the calibration: Cannot read .*\.json: it is no calibration; run wgconv calibrate again\n$/,
+  );
 });
 
 Deno.test("--adapter opens the adapter that devices lists under the index or name", async () => {
