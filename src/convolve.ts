@@ -13,7 +13,7 @@ import { caseRecord } from "./run/case_record.ts";
 import type { Checked } from "./run/check.ts";
 import { convResult, convSubject, type Layouts } from "./run/conv_subject.ts";
 import type { CheckMode } from "./run/coverage.ts";
-import { heldOperands, usedOperands } from "./run/operands.ts";
+import { usedOperands } from "./run/operands.ts";
 import { checkResult } from "./run/case_checks.ts";
 import { runPlan } from "./run/executor.ts";
 import type { HostData, HostOperands } from "./run/subject.ts";
@@ -61,9 +61,8 @@ export interface Convolved<D extends ConvOutDType = ConvOutDType> extends Layout
  * Layouts are nchw with kcrs where absent, or the filter layout that goes with `layout`.
  *
  * @param operands X of [N, C, H, W] and W of [K, C/g, R, S] forward, ∇Y of [N, K, P, Q] and W backward-data, X and ∇Y
- * backward-filter, each in the order of its layout; a bias of K values, which is added where `options.epilogue` says nothing else.
- * They are read before the call returns its promise, so that they may be changed after it.
- * @throws {TypeError} where an operand is missing or of another size
+ * backward-filter, each in the order of its layout; a bias of K values, which is added. They are read before the call returns its promise, so that they may be changed after it.
+ * @throws {TypeError} where an operand is missing, of another size, or read by nothing
  * @throws {RangeError} where the algorithm that was named does not support the problem
  * @throws {UnsupportedError} where the device does not suffice
  * @throws {DeviceError} on errors of the device
@@ -195,7 +194,7 @@ export async function checkConvolution(
     subject,
     result: convolved.result,
     arithmetic: convolved.plan.arithmetic,
-    operands: heldOperands(subject, operands),
+    operands: usedOperands("Cannot check", subject, operands),
     linear: options.linear,
     mode: options.mode ?? "auto",
     seed: options.seed ?? 1,

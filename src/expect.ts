@@ -26,6 +26,26 @@ export function expectWord(
   throw new kind(`${doing}: ${what} is ${said(value)}, expected ${words.join(", ")}`);
 }
 
+/**
+ * Refuses what is given and nothing reads.
+ *
+ * @param names What is read.
+ * @param others What is said of these; empty where there are more.
+ * @throws {TypeError} that names it.
+ */
+export function expectFields(
+  doing: string,
+  what: string,
+  given: object,
+  names: readonly string[],
+  others: string = `, only ${names.join(", ")}`,
+): void {
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined || names.includes(name)) continue;
+    throw new InputTypeError(`${doing}: nothing reads the ${what} ${name}${others}`);
+  }
+}
+
 /** @throws {TypeError} for what is no array. */
 export function expectArray(
   doing: string,

@@ -14,7 +14,7 @@ import {
 import type { Checked } from "./run/check.ts";
 import type { CheckMode } from "./run/coverage.ts";
 import { gemmSubject } from "./run/gemm_subject.ts";
-import { heldOperands, usedOperands } from "./run/operands.ts";
+import { usedOperands } from "./run/operands.ts";
 import { checkResult } from "./run/case_checks.ts";
 import { runPlan } from "./run/executor.ts";
 import type { HostData, HostOperands } from "./run/subject.ts";
@@ -51,7 +51,7 @@ export interface Multiplied {
  *
  * @param operands Row-major: A and B in `options.dtype` (f32 where absent; bf16 in arrays of f32, whose values are rounded to it), the others as the result. They are read before the
  * call returns its promise, so that they may be changed after it.
- * @throws {TypeError} where an operand is missing, or of another size or type
+ * @throws {TypeError} where an operand is missing, of another size or type, or read by nothing
  * @throws {RangeError} where options contradict each other, or results of i8 may leave 32 bits
  * @throws {UnsupportedError} where the device does not suffice; f16 and f64 need a feature that it was opened with
  * @throws {DeviceError} on errors of the device
@@ -139,6 +139,6 @@ export async function checkProduct(
 ): Promise<Checked> {
   const { arithmetic } = plan;
   const subject = gemmSubject(problem, { dtype, outDtype });
-  const held = heldOperands(subject, operands);
+  const held = usedOperands("Cannot check", subject, operands);
   return await checkResult({ subject, operands: held, result, arithmetic, mode, seed });
 }

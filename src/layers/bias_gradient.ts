@@ -6,7 +6,7 @@ import {
   FLOAT_DTYPES,
   tensorShape,
 } from "../problem/conv_problem.ts";
-import { type Layout, shapeInLayout } from "../tensor/layout.ts";
+import { type Layout, LAYOUTS, shapeInLayout } from "../tensor/layout.ts";
 import { expectCall } from "./expect_call.ts";
 import type { TensorSpec } from "./gpu_tensor.ts";
 import { type Layer, type LayerOptions, makeLayer } from "./layer.ts";
@@ -57,10 +57,11 @@ export async function prepareBiasGradient(
   given: ConvProblem,
   options: BiasGradientOptions = {},
 ): Promise<Layer<BiasGradientTensors>> {
-  const words = { dtype: FLOAT_DTYPES, outDtype: FLOAT_DTYPES };
-  expectCall("Cannot sum a bias' gradient", gpu, options, words);
+  const { workspace, ...wanted } = options;
+  const kinds = { dtype: FLOAT_DTYPES, outDtype: FLOAT_DTYPES, layout: LAYOUTS };
+  expectCall("Cannot sum a bias' gradient", gpu, wanted, kinds);
   const problem = convProblem(given);
-  const { dtype = "f32", outDtype = dtype, layout = "nchw", workspace } = options;
+  const { dtype = "f32", outDtype = dtype, layout = "nchw" } = wanted;
   const asked = { gradient: "bias", problem, dtype, outDtype, layout } as const;
   const plan = planOn(
     gpu,

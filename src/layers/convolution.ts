@@ -13,15 +13,17 @@ import {
 import { type ChannelTensors, type Epilogue, fullEpilogue } from "../problem/epilogue.ts";
 import { type ConvAsked, convSubject } from "../run/conv_subject.ts";
 import type { Planning, Subject, SubjectTensor } from "../run/subject.ts";
-import { filterLayoutFor } from "../tensor/layout.ts";
-import { expectCall } from "./expect_call.ts";
+import { FILTER_LAYOUTS, filterLayoutFor, LAYOUTS } from "../tensor/layout.ts";
+import { expectFields } from "../expect.ts";
+import { INTEGER_FIELDS } from "../problem/conv_elements.ts";
+import { expectCall, PLANNING } from "./expect_call.ts";
 import type { GpuDType, TensorSpec } from "./gpu_tensor.ts";
 import { type Layer, type LayerOptions, makeLayer } from "./layer.ts";
 import { expectBudget, planOn, tunedPlanning, type TuneOptions } from "./plan_cache.ts";
 
 /** How a convolution is to be planned; what is absent is the planner's choice. */
 export type ConvPlanOptions =
-  & Partial<Omit<PlanRequest, "problem" | "limits" | "sizes" | "epilogue">>
+  & Partial<Omit<PlanRequest, "problem" | "within" | "limits" | "sizes" | "epilogue">>
   & {
     /** What follows the sums, forward; no bias and no activation where nothing is said of them. */
     readonly epilogue?: Partial<Epilogue>;
@@ -61,6 +63,23 @@ interface PlannedConvolution {
   readonly planning: Partial<Planning>;
 }
 
+const OPTIONS = {
+  ...PLANNING,
+  dtype: CONV_DTYPES,
+  outDtype: CONV_OUT_DTYPES,
+  layout: LAYOUTS,
+  filterLayout: FILTER_LAYOUTS,
+  epilogue: "an object",
+  integers: "an object",
+  algorithm: "a word",
+  tile: "a word",
+  pair: "a word",
+  exact: "true or false",
+  maxWorkspaceBytes: "a number",
+  maxWorkspaceShare: "a number",
+  maxBoundRatio: "a number",
+} as const satisfies Record<keyof ConvPlanOptions, unknown>;
+
 /** Plans a convolution for a device, once for each way it is asked for. */
 export function planConvolution(
   gpu: GpuDevice,
@@ -68,7 +87,7 @@ export function planConvolution(
   options: ConvPlanOptions,
 ): PlannedConvolution {
   const doing = "Cannot convolve";
-  expectCall(doing, gpu, options, { dtype: CONV_DTYPES, outDtype: CONV_OUT_DTYPES });
+  expectCall(doing, gpu, options, OPTIONS);
   const problem = convProblem(given);
   const {
     dtype = "f32",
@@ -80,6 +99,7 @@ export function planConvolution(
     ...planning
   } = options;
   const epilogue = fullEpilogue(doing, part);
+  if (integers !== undefined) expectFields(doing, "field of integers", integers, INTEGER_FIELDS);
   const asked = { problem, epilogue, layout, filterLayout, dtype, outDtype, integers };
   const subject = convSubject(asked);
   const plan = planOn(gpu, asked, planning, subject.planner.plan);

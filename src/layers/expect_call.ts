@@ -1,25 +1,32 @@
 import { BALANCES, SCHEDULE_FIELDS, SCHEDULE_NUMBERS } from "../algorithms/schedule.ts";
 import { MATHS } from "../algorithms/request.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
-import { expectObject, expectWord, said } from "../expect.ts";
+import { expectFields, expectObject, expectWord, said } from "../expect.ts";
 import { GpuDevice } from "../gpu/gpu_device.ts";
-import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 
-const WORDS = { math: MATHS, layout: LAYOUTS, filterLayout: FILTER_LAYOUTS };
-const TEXTS = ["algorithm", "tile", "pair"];
-const NUMBERS = ["maxWorkspaceBytes", "maxWorkspaceShare", "maxBoundRatio"];
+/** What an option may be: one of some words, or what is said; planners look into objects. */
+type OptionKind = readonly string[] | "a word" | "a number" | "true or false" | "an object";
+
+/** Options of all that is planned, beside the element types. */
+export const PLANNING = {
+  math: MATHS,
+  schedule: "an object",
+  matrixUnits: "an object",
+  device: "an object",
+  tuning: "an object",
+} as const;
 
 /**
  * Refuses what is no device, or no options, before anything looks into them.
  *
- * @param words Options that are words, beside those of all calls.
+ * @param kinds The call's options.
  * @throws {TypeError | RangeError} which says what was expected.
  */
 export function expectCall(
   doing: string,
   gpu: unknown,
   options: object,
-  words: Readonly<Record<string, readonly string[]>>,
+  kinds: Readonly<Record<string, OptionKind>>,
 ): void {
   if (!(gpu instanceof GpuDevice)) {
     throw new InputTypeError(
@@ -29,26 +36,22 @@ export function expectCall(
   }
   expectObject(doing, "options", options, "options");
   const given: Readonly<Record<string, unknown>> = { ...options };
-  for (const [name, choices] of Object.entries({ ...WORDS, ...words })) {
-    if (given[name] !== undefined) expectWord(doing, name, given[name], choices);
-  }
-  for (const name of TEXTS) {
-    if (given[name] === undefined || typeof given[name] === "string") continue;
-    throw new InputTypeError(`${doing}: ${name} is ${said(given[name])}, expected a word`);
-  }
-  expectSchedule(doing, given.schedule);
   const outside = SCHEDULE_FIELDS.find((name) => given[name] !== undefined);
   if (outside !== undefined) {
     throw new InputTypeError(
       `${doing}: ${outside} is a field of the schedule: options.schedule.${outside}`,
     );
   }
-  for (const name of NUMBERS) {
+  expectFields(doing, "option", given, Object.keys(kinds), "");
+  for (const [name, kind] of Object.entries(kinds)) {
     const value = given[name];
-    if (value === undefined || typeof value === "number" && value >= 0) continue;
-    const kind = typeof value === "number" ? InputRangeError : InputTypeError;
-    throw new kind(`${doing}: ${name} is ${said(value)}, expected a number >= 0`);
+    if (value === undefined) continue;
+    if (typeof kind !== "string") expectWord(doing, name, value, kind);
+    else expectKind(doing, name, value, kind);
+    if (kind !== "a number" || (value as number) >= 0) continue;
+    throw new InputRangeError(`${doing}: ${name} is ${said(value)}, expected a number >= 0`);
   }
+  expectSchedule(doing, given.schedule);
 }
 
 /** What types of values are called. */
@@ -56,14 +59,20 @@ const KINDS: Readonly<Record<string, string>> = {
   string: "a word",
   number: "a number",
   boolean: "true or false",
+  object: "an object",
 };
+
+function expectKind(doing: string, name: string, value: unknown, expected: string): void {
+  if (value !== null && KINDS[typeof value] === expected) return;
+  throw new InputTypeError(`${doing}: ${name} is ${said(value)}, expected ${expected}`);
+}
 
 /** Refuses what is no schedule; numbers are looked into by planners. */
 function expectSchedule(doing: string, schedule: unknown): void {
   if (schedule === undefined) return;
   expectObject(doing, "schedule", schedule, "how kernels run");
+  expectFields(doing, "field of schedule", schedule as object, SCHEDULE_FIELDS);
   for (const [name, value] of Object.entries(schedule as object)) {
-    expectWord(doing, "a field of the schedule", name, SCHEDULE_FIELDS);
     if (value === undefined) continue;
     if (name === "balance") expectWord(doing, name, value, BALANCES);
     const expected = name === "policy" || name === "balance"
@@ -71,8 +80,7 @@ function expectSchedule(doing: string, schedule: unknown): void {
       : SCHEDULE_NUMBERS.includes(name)
       ? "a number"
       : "true or false";
-    if (KINDS[typeof value] === expected) continue;
-    throw new InputTypeError(`${doing}: ${name} is ${said(value)}, expected ${expected}`);
+    expectKind(doing, name, value, expected);
   }
 }
 

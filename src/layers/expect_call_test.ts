@@ -4,15 +4,17 @@ import { planBiasGradient } from "../algorithms/bias_gradient/plan.ts";
 import { planGemm } from "../algorithms/gemm/plan.ts";
 import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
 import { planConv, supportedAlgorithms } from "../algorithms/planner.ts";
-import { convolve } from "../convolve.ts";
+import { checkConvolution, convolve } from "../convolve.ts";
 import { openDevice } from "../gpu/device.ts";
-import { multiply } from "../multiply.ts";
+import { checkProduct, multiply } from "../multiply.ts";
+import { convProblem } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { gemmProblem } from "../problem/gemm_problem.ts";
 import { referenceGemm } from "../reference/gemm.ts";
 import { referenceConv } from "../reference/reference.ts";
 import { prepareBiasGradient } from "./bias_gradient.ts";
 import { prepareConvolution } from "./convolution.ts";
+import { verify } from "../verify/library.ts";
 import { prepareProduct } from "./product.ts";
 
 const PROBLEM = parseDescriptor("mb1ic4ih8oc4kh3ph1");
@@ -94,7 +96,10 @@ Deno.test("calls refuse devices, operands and options that are none, in a senten
     [{ schedule: { raster: 1.5 } }, /^RangeError: Cannot plan: a raster of 1.5 rows is no whole/],
     [{ schedule: { raster: -1 } }, /^RangeError: Cannot plan: a raster of -1 rows is no whole/],
     [{ schedule: { prefetch: 1 } }, /^TypeError: .* prefetch is 1, expected true or false$/],
-    [{ schedule: { spilts: 2 } }, /^RangeError: .* a field of the schedule is "spilts", expected/],
+    [
+      { schedule: { spilts: 2 } },
+      /^TypeError: .* nothing reads the field of schedule spilts, only/,
+    ],
     [{ schedule: { balance: "all" } }, /^RangeError: .* balance is "all", expected auto, /],
     [{ policy: "small" }, /^TypeError: .* policy is a field of the schedule: /],
     [{ samples: 0 }, /^RangeError: Cannot convolve: samples is 0, expected a whole number >= 1$/],
@@ -102,6 +107,17 @@ Deno.test("calls refuse devices, operands and options that are none, in a senten
     [{ maxWorkspaceBytes: "1" }, /^TypeError: .* maxWorkspaceBytes is "1", expected a number/],
     [{ epilogue: null }, /^TypeError: Cannot convolve: epilogue is null, expected an object/],
     [{ epilogue: { bias: 1 } }, /^TypeError: .* epilogue.bias is 1, expected true or false$/],
+    [
+      { epilogue: { slope: 0.1 } },
+      /^TypeError: .* nothing reads the field of epilogue slope, only /,
+    ],
+    [
+      { integers: { inputDType: "u8" } },
+      /^TypeError: .* nothing reads the field of integers inputD/,
+    ],
+    [{ algoritm: "direct" }, /^TypeError: Cannot convolve: nothing reads the option algoritm$/],
+    [{ exact: 1 }, /^TypeError: Cannot convolve: exact is 1, expected true or false$/],
+    [{ tuning: 1 }, /^TypeError: Cannot convolve: tuning is 1, expected an object$/],
     [{ epilogue: { activation: "elu" } }, /^RangeError: .* activation is "elu", expected none/],
   ];
   for (const [given, message] of options) {
@@ -117,18 +133,45 @@ Deno.test("calls refuse devices, operands and options that are none, in a senten
   assert.match(await thrown(() => planConv({ problem: PROBLEM } as never)), plan);
 });
 
+Deno.test("operands that nothing reads are refused, wherever they are given", async () => {
+  using gpu = await openDevice();
+  const bias = new Float32Array(4);
+  const product = gemmProblem({ m: 1, n: 1, k: 2 });
+  const matrices = { a: new Float32Array(2), b: new Float32Array(2) };
+  const gradient = convProblem({ ...PROBLEM, op: "bwd-filter" });
+  const output = new Float32Array(4 * 64);
+  const convolved = await convolve(gpu, PROBLEM, OPERANDS);
+  const multiplied = await multiply(gpu, product, matrices);
+  const calls: [() => unknown, string][] = [
+    [() => convolve(gpu, PROBLEM, { ...OPERANDS, slope: bias }), "slope"],
+    [() => convolve(gpu, PROBLEM, { ...OPERANDS, bias }, { epilogue: { bias: false } }), "bias"],
+    [() => convolve(gpu, gradient, { input: INPUT, output, slope: bias }), "slope"],
+    [() => convolve(gpu, PROBLEM, { ...OPERANDS, filterZeroPoint: bias }), "filterZeroPoint"],
+    [() => checkConvolution(convolved, { ...OPERANDS, bias }), "bias"],
+    [() => verify(convolved.result, PROBLEM, { ...OPERANDS, slope: bias }), "slope"],
+    [() => referenceConv(PROBLEM, { ...TENSORS, bias }), "bias"],
+    [() => multiply(gpu, product, { ...matrices, c: bias }), "c"],
+    [() => checkProduct(multiplied, { ...matrices, residual: bias }), "residual"],
+    [() => referenceGemm(product, { ...matrices, bias }), "bias"],
+  ];
+  for (const [call, operand] of calls) {
+    const message = new RegExp(`^TypeError: .*: nothing reads the operand ${operand}, only `);
+    assert.match(await thrown(call), message, String(call));
+  }
+  const f16 = { outDtype: "f16" } as const;
+  assert.match(await thrown(() => multiply(gpu, product, matrices, f16)), /the dtype is f32$/);
+});
+
 Deno.test("an epilogue is what is said of it", async () => {
   using gpu = await openDevice();
   const bias = Float32Array.of(1, -1000, 2, 3);
   const operands = { ...OPERANDS, bias };
   const { result } = await convolve(gpu, PROBLEM, operands, { epilogue: { bias: true } });
   assert.deepEqual([result[0], result[64]], [17, -984]);
-  // A bias that is given is added unless it is said not to be.
+  // A bias that is given is added.
   const relu = await convolve(gpu, PROBLEM, operands, { epilogue: { activation: "relu" } });
   assert.deepEqual([relu.result[0], relu.result[64]], [17, 0]);
   assert.deepEqual(relu.epilogue, { bias: true, activation: "relu" });
-  const plain = await convolve(gpu, PROBLEM, operands, { epilogue: { bias: false } });
-  assert.equal(plain.result[64], 16);
   const tensors = { ...TENSORS, bias };
   const { values } = await referenceConv(PROBLEM, tensors, { epilogue: { bias: true } });
   assert.equal(values[64], -984);

@@ -5,7 +5,7 @@ import { GEMM_DTYPES, type GemmProblem, gemmProblem } from "../problem/gemm_prob
 import { gemmSubject } from "../run/gemm_subject.ts";
 import type { Planning, Subject } from "../run/subject.ts";
 import { specOf } from "./convolution.ts";
-import { expectCall } from "./expect_call.ts";
+import { expectCall, PLANNING } from "./expect_call.ts";
 import type { TensorSpec } from "./gpu_tensor.ts";
 import { type Layer, type LayerOptions, makeLayer } from "./layer.ts";
 import { expectBudget, planOn, tunedPlanning, type TuneOptions } from "./plan_cache.ts";
@@ -32,8 +32,12 @@ export interface ProductTensors {
   readonly output: TensorSpec;
 }
 
-/** What f16 is summed in, and its results are in. */
-const ARITHMETIC = { accumulate: ["f32", "f16"], outDtype: GEMM_DTYPES };
+const OPTIONS = {
+  ...PLANNING,
+  dtype: GEMM_DTYPES,
+  accumulate: ["f32", "f16"],
+  outDtype: GEMM_DTYPES,
+} as const satisfies Record<keyof ProductPlanOptions, unknown>;
 
 /** A product as it is planned. */
 interface PlannedProduct {
@@ -50,7 +54,7 @@ export function planProduct(
   given: GemmProblem,
   options: ProductPlanOptions,
 ): PlannedProduct {
-  expectCall("Cannot multiply", gpu, options, { dtype: GEMM_DTYPES, ...ARITHMETIC });
+  expectCall("Cannot multiply", gpu, options, OPTIONS);
   const problem = gemmProblem(given);
   const { dtype = "f32", accumulate, outDtype, ...planning } = options;
   const arithmetic = {

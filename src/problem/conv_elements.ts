@@ -32,6 +32,11 @@ export interface IntegerOperands {
   readonly filterZeroPoint?: number | "channel";
 }
 
+/** All fields of {@linkcode IntegerOperands}. */
+export const INTEGER_FIELDS: readonly (keyof IntegerOperands)[] = [
+  ...["inputDtype", "inputZeroPoint", "filterDtype", "filterZeroPoint"] as const,
+];
+
 /** Whether a value can stand for zero. */
 export function isZeroPoint(dtype: ByteDType, value: number): boolean {
   const [least, most] = BYTE_RANGE[dtype];

@@ -6,7 +6,7 @@ import {
   ACTIVATIONS,
 } from "./activations.ts";
 import { InputTypeError } from "../errors.ts";
-import { expectObject, expectWord, said } from "../expect.ts";
+import { expectFields, expectObject, expectWord, said } from "../expect.ts";
 
 /**
  * What follows the sum of products: out = activation(sum + bias[channel]), where an activation may read a tensor of one value an
@@ -68,6 +68,7 @@ export const NO_EPILOGUE: Epilogue = { bias: false, activation: "none" };
  */
 export function fullEpilogue(doing: string, part: Partial<Epilogue> = {}): Epilogue {
   expectObject(doing, "epilogue", part, "what follows the sums");
+  expectFields(doing, "field of epilogue", part, ["bias", "activation", "scale", "zeroPoint"]);
   const { bias = false, activation = "none", ...others } = part;
   if (typeof bias !== "boolean") {
     throw new InputTypeError(`${doing}: epilogue.bias is ${said(bias)}, expected true or false`);

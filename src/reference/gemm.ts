@@ -1,5 +1,5 @@
 import { InputRangeError } from "../errors.ts";
-import { expectObject } from "../expect.ts";
+import { expectFields, expectObject } from "../expect.ts";
 import { type ConvProblem, convProblem } from "../problem/conv_problem.ts";
 import {
   gemmOperands,
@@ -137,6 +137,7 @@ export async function referenceGemm(
   expectObject(doing, "operands", given, "arrays");
   expectObject(doing, "options", options, "options");
   const whole = gemmProblem(asked);
+  expectFields(doing, "operand", given, gemmOperands(whole));
   checkGemmOperands(whole, given);
   const { problem, operands } = summedProduct(whole, given);
   const { m, n, batch } = problem;

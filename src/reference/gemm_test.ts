@@ -134,7 +134,7 @@ Deno.test("referenceGemm() of integers is exact where results are of 32 bits, wh
     const operands = {
       a: Int8Array.of(-128, 127),
       b: Int8Array.of(-128, 127),
-      c: Int32Array.of(c),
+      ...(beta === 0 ? {} : { c: Int32Array.of(c) }),
       bias: Int32Array.of(bias),
       residual: Int32Array.of(residual),
     };
@@ -165,7 +165,7 @@ Deno.test("referenceGemm() of integers is exact where results are of 32 bits, wh
   ) await assert.rejects(product(beyond), refusal);
 });
 
-Deno.test("referenceGemm() reads neither A nor B where alpha is 0, and no C where beta is", async () => {
+Deno.test("referenceGemm() reads neither A nor B where alpha is 0", async () => {
   const [m, n, k] = [2, 3, 4];
   const [a, b] = [new Float64Array(m * k).fill(NaN), new Float64Array(k * n).fill(Infinity)];
   const c = Float64Array.of(1, 2, 3, 4, 5, 6);
@@ -173,9 +173,6 @@ Deno.test("referenceGemm() reads neither A nor B where alpha is 0, and no C wher
   for (const compensated of [false, true]) {
     const { values, magnitudes } = await referenceGemm(none, { a, b, c }, { compensated });
     assert.deepEqual([[...values], [...magnitudes]], [[2, 4, 6, 8, 10, 12], [2, 4, 6, 8, 10, 12]]);
-    const ones = { a: a.map(() => 1), b: b.map(() => 1), c: c.map(() => NaN) };
-    const product = await referenceGemm(gemmProblem({ m, n, k }), ones, { compensated });
-    assert.deepEqual([...product.values], [4, 4, 4, 4, 4, 4]);
   }
   const { expected, project } = await projectGemm(none, { a, b, c }, { seed: 1 });
   assert.deepEqual([...expected], [...project(c.map((value) => 2 * value)).sums]);

@@ -1,5 +1,5 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
-import { expectObject } from "../expect.ts";
+import { expectFields, expectObject } from "../expect.ts";
 import {
   activate,
   type Activation,
@@ -116,6 +116,8 @@ export async function referenceConv(
   expectObject(doing, "options", options, "options");
   const problem = convProblem(given);
   const epilogue = fullEpilogue(doing, options.epilogue);
+  const read = [...operandTensors(problem.op), ...channelOperands(epilogue)];
+  expectFields(doing, "operand", inputs, read);
   const [first, second] = operandTensors(problem.op).map((which) =>
     checkedOperand(problem, which, inputs[which])
   );

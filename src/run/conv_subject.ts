@@ -21,7 +21,6 @@ import {
 } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import {
-  CHANNEL_OPERANDS,
   channelOperands,
   type ChannelTensors,
   type Epilogue,
@@ -82,6 +81,7 @@ export function referenceInputs(
   problem: ConvProblem,
   operands: HostOperands,
   layouts: Layouts,
+  epilogue: Epilogue = NO_EPILOGUE,
 ): ReferenceInputs {
   const inputs = Object.fromEntries(
     operandTensors(problem.op).map((which) => {
@@ -90,8 +90,9 @@ export function referenceInputs(
       return [which, { data, layout: layoutOf(which, layouts) }];
     }),
   );
-  const added = CHANNEL_OPERANDS.map((role) => [role, operands[role]]);
-  return { ...inputs, ...Object.fromEntries(added.filter(([, data]) => data !== undefined)) };
+  // Scales are of what becomes of sums.
+  const added = channelOperands(epilogue).filter((role) => role !== "scale");
+  return { ...inputs, ...Object.fromEntries(added.map((role) => [role, operands[role]])) };
 }
 
 /** What is asked of a convolution, with all that is left out said. */
@@ -254,9 +255,9 @@ function admitConv(conv: Conv): NonNullable<SubjectPlanner["admit"]> {
 }
 
 /** The operands in the form the reference takes, bytes less their zero points. */
-function inputsOf({ problem, integers, ...layouts }: Conv, operands: HostOperands) {
+function inputsOf({ problem, integers, epilogue, ...layouts }: Conv, operands: HostOperands) {
   const data = integers === undefined ? operands : lessZeros(integers, operands);
-  return referenceInputs(problem, data, layouts);
+  return referenceInputs(problem, data, layouts, epilogue);
 }
 
 /** Rounds sums of an output channel to bytes; nothing where results are sums. */

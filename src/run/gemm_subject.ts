@@ -25,7 +25,6 @@ import {
   type GemmProblem,
   gemmShape,
   type GemmTensor,
-  isShort,
 } from "../problem/gemm_problem.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
@@ -36,6 +35,7 @@ import type { CaseTraits } from "./case_record.ts";
 import { type ResultSums, sampleCount } from "./coverage.ts";
 import { admitSums } from "./integers.ts";
 import type {
+  HostOperands,
   Planning,
   Subject,
   SubjectPlanner,
@@ -88,7 +88,7 @@ export function gemmRequest(
     problem,
     dtype,
     ...(accumulate === undefined || accumulate === "f32" ? {} : { accumulate }),
-    ...(outDtype === undefined || !isShort(dtype) ? {} : { outDtype }),
+    ...(outDtype === undefined || outDtype === dtype ? {} : { outDtype }),
     ...defined({ math, schedule }),
     limits,
     ...defined({ matrixUnits, device, tuning, sizes }),
@@ -191,9 +191,11 @@ function gemmReference({ asked, problem, arithmetic: { dtype } }: Product): Subj
   const integers = dtype === "i8";
   const compensated = dtype === "f64";
   const { m, n, batch } = problem;
+  const read = (operands: HostOperands) =>
+    Object.fromEntries(gemmOperands(problem).map((which) => [which, operands[which]]));
   return {
     of: (operands, options) =>
-      referenceGemm(problem, operands as GemmInputs, { ...options, integers, compensated }),
+      referenceGemm(problem, read(operands), { ...options, integers, compensated }),
     compute: async (operands, onProgress) => {
       const count = batch * m * n;
       if (count >= 2 ** 31) {
@@ -202,7 +204,7 @@ function gemmReference({ asked, problem, arithmetic: { dtype } }: Product): Subj
         );
       }
       const options = { integers, onProgress };
-      return (await referenceGemm(asked, operands as GemmInputs, options)).values;
+      return (await referenceGemm(asked, read(operands), options)).values;
     },
     project: async (operands, seed) =>
       integers

@@ -1,5 +1,5 @@
 import { InputTypeError } from "../errors.ts";
-import { expectObject } from "../expect.ts";
+import { expectFields, expectObject } from "../expect.ts";
 import type { TensorSource } from "../npy/mod.ts";
 import { convertDType, convertValues } from "../tensor/convert.ts";
 import { arrayConstructor, type DType } from "../tensor/dtype.ts";
@@ -86,16 +86,6 @@ function rounded(values: HostData): HostData {
   return copy;
 }
 
-/** The operands as a device has them: those of bf16 rounded. */
-export function heldOperands(subject: Subject, operands: HostOperands): HostOperands {
-  return Object.fromEntries(
-    Object.entries(operands).map(([role, data]: [string, HostData]) => {
-      const { dtype } = subject.operands.find((one) => one.role === role) ?? {};
-      return [role, dtype === "bf16" ? rounded(data) : data];
-    }),
-  );
-}
-
 /** Fills all operands that a subject reads. */
 export function fillOperands(subject: Subject, fill: FillKind, seed: number): HostOperands {
   return Object.fromEntries(
@@ -157,7 +147,7 @@ async function* chunksOf(file: OperandFile, one: SubjectTensor, from: LossScale)
  *
  * @param copied Whether they are in any event.
  *
- * @throws {TypeError} where one is missing, or of another size or type.
+ * @throws {TypeError} where one is missing, or of another size or type, and for one that the subject does not read.
  */
 export function usedOperands(
   doing: string,
@@ -166,6 +156,7 @@ export function usedOperands(
   copied = false,
 ): HostOperands {
   expectObject(doing, "operands", operands, "arrays");
+  expectFields(doing, "operand", operands, subject.operands.map(({ role }) => role));
   return Object.fromEntries(subject.operands.map(({ role, dtype, shape }) => {
     const data = operands[role];
     const count = elementCount(shape);

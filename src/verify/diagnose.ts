@@ -106,7 +106,7 @@ function hypothesesOf(
   if ("gemm" in asked) return gemmHypotheses(asked.gemm, operands as GemmInputs);
   const { problem, layout, filterLayout, integers, epilogue } = asked.conv;
   if (integers !== undefined || epilogue?.scale !== undefined) return [];
-  const inputs = referenceInputs(problem, operands, { layout, filterLayout });
+  const inputs = referenceInputs(problem, operands, { layout, filterLayout }, epilogue);
   const own = problem.op === "bwd-filter" ? filterLayout : layout;
   return convHypotheses(convCase(problem, inputs, shape, activation), own);
 }

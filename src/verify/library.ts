@@ -1,5 +1,5 @@
 import { InputTypeError } from "../errors.ts";
-import { expectObject, said } from "../expect.ts";
+import { expectFields, expectObject, said } from "../expect.ts";
 import type { ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
@@ -86,6 +86,7 @@ export async function verify(
     throw new InputTypeError(`${DOING}: arithmetic is ${said(arithmetic)}, expected a word`);
   }
   const subject = subjectOf(result, problem, operands, options);
+  expectFields(DOING, "operand", operands, subject.operands.map(({ role }) => role));
   for (const { role, shape } of subject.operands) expectLength(role, operands[role], shape);
   expectLength("the result", result, subject.result.shape);
   const asked = {

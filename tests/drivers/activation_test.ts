@@ -138,17 +138,12 @@ test("products of every kind keep NaN under relu", async (gpu) => {
   }
 });
 
-test("with alpha 0 neither A nor B is read, with beta 0 C is not", async (gpu) => {
+test("with alpha 0 neither A nor B is read", async (gpu) => {
   const [m, n, k] = [4, 4, 8];
-  const [a, b, c] = [m * k, k * n, m * n].map((count) => new Float32Array(count).fill(NaN));
+  const [a, b] = [m * k, k * n].map((count) => new Float32Array(count).fill(NaN));
   const own = Float32Array.from({ length: m * n }, (_, i) => i);
   const none = gemmProblem({ m, n, k, alpha: 0, beta: 2 });
   const { result, plan } = await multiply(gpu, none, { a: a!, b: b!, c: own });
   assert.deepEqual([...result], [...own].map((value) => 2 * value));
   assert.equal(plan.multiplications, 0);
-  const ones = { a: a!.fill(1), b: b!.fill(1), c: c! };
-  const sums = await multiply(gpu, gemmProblem({ m, n, k }), ones, {
-    schedule: { policy: "tiny", splits: 2 },
-  });
-  assert.deepEqual([...sums.result], [...own].fill(k));
 });
