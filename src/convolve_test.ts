@@ -45,6 +45,17 @@ Deno.test("convolve() reads the slopes of prelu, and the check sees a channel wi
     () => convolve(gpu, problem, { input, filter }, options),
     /slope is missing/,
   );
+  // What no number is makes none of sums below zero; the others are judged as ever.
+  const wild = { ...operands, slope: Float32Array.of(NaN, -Infinity, 1) };
+  const spread = await convolve(gpu, problem, wild, options);
+  assert.ok(spread.result.some(Number.isNaN) && spread.result.includes(Infinity));
+  assert.equal((await checkConvolution(spread, wild)).verdict, "pass");
+  for (const channel of [0, 1]) {
+    const place = spread.result.findIndex((y, i) => i >= 25 * channel && Number.isFinite(y));
+    spread.result[place]! *= 1.001;
+    assert.equal((await checkConvolution(spread, wild)).verdict, "fail");
+    spread.result[place]! /= 1.001;
+  }
 });
 
 Deno.test("convolve() does int8, to i32 and by scales to i8, and refuses what may overflow", async () => {

@@ -65,7 +65,8 @@ const ENTRIES: Readonly<Record<Exclude<Activation, "none">, ActivationEntry>> = 
     operand: "slope",
     wgsl: { f32: "return select(x, x * slope, x < 0.0);" },
     value: (x, slope) => x < 0 ? slope * x : x,
-    gain: (slope) => Math.max(1, Math.abs(slope)),
+    // What a slope of NaN or infinity makes of a sum below zero has no size.
+    gain: (slope) => Number.isFinite(slope) ? Math.max(1, Math.abs(slope)) : 1,
   },
   "sigmoid": {
     wgsl: {
