@@ -5,21 +5,10 @@ import { parseSuite } from "../src/bench/suite.ts";
 import { QUICK } from "../src/cli/check.ts";
 import { OPERATIONS } from "../src/problem/conv_problem.ts";
 import { printDescriptor } from "../src/problem/descriptor.ts";
-import { deno, NO_DRIVER, ROOT, temporaryDirectory, wgconv } from "./cli.ts";
+import { NO_DRIVER, ROOT, temporaryDirectory, wgconv } from "./cli.ts";
+import { CASE, faulty, FEW, SOME } from "./support/faulty_check.ts";
 import { refuses, succeeds, wgconvHere } from "./support/in_process.ts";
 import { request } from "./plan_request.ts";
-
-const FAULTS = `${ROOT}tests/faults.ts`;
-
-/** Runs `wgconv <args>` with a fault put into its plans. */
-function faulty(fault: string, args: readonly string[]) {
-  return deno(["run", "-A", FAULTS, fault, ...args]);
-}
-
-/** A few cases of the built-in suite; the fault is in normal_3x3. */
-const SOME = ["--op", "fwd", "--layout", "nhwc", "--algorithm", "implicit-gemm"];
-const FEW = [...SOME, "--match", '"(normal_3x3|pointwise|filter_1x7)"'];
-const CASE = `fwd nhwc f32 implicit-gemm mb2ic32ih10oc32oh10kh3ph1n"normal_3x3"`;
 
 Deno.test("wgconv check --sort shows a table of all cases, and why some failed as ever", async () => {
   const { code, stdout, stderr } = await faulty("wrong-channel", [

@@ -62,6 +62,18 @@ async function checkHalf(
   return plan.kernel;
 }
 
+/** {@linkcode checkHalf} of data of 1e-3, of 1e3 and near the largest f16. */
+async function checkRanges(gpu: GpuDevice, request: PlanRequest): Promise<void> {
+  const made = fillOperands(convSubject(request), "uniform11", 5);
+  const scaled = (data: ArrayLike<number>, factor: number) =>
+    Float16Array.from(data, (value) => value * factor);
+  // Gradients are loss-scaled against what their results overflow by.
+  for (const [range, gradient] of [[1e-3, 1], [1e3, 1e-2], [6.5e4, 1e-2]] as const) {
+    const [input, output] = [scaled(made.input!, range), scaled(made.output!, gradient)];
+    await checkHalf(gpu, request, { input, output });
+  }
+}
+
 for (const name of PORTED) {
   test.half(`${name} in f16 agrees with FP64, alone and after another`, async (gpu) => {
     const omega = OMEGAS.find((one) => omegaName(one) === name)!;
@@ -105,17 +117,7 @@ test.half("golden cases rounded to f16 agree with FP64", async (gpu) => {
 test.half("data of 1e-3, of 1e3 and near the largest f16 neither vanishes nor overflows in a tile", async (gpu) => {
   for (const pair of ["a4n3r2", "a8n3r6", "a8n5r4", "a8n7r2"]) {
     const problem = filterProblem([2, OMEGAS.find((one) => omegaName(one) === pair)!.n]);
-    // Gradients are loss-scaled against what their results overflow by.
-    for (const [range, gradient] of [[1e-3, 1], [1e3, 1e-2], [6.5e4, 1e-2]] as const) {
-      const request = halfRequest(gpu, problem, { layout: "nhwc", pair });
-      const made = fillOperands(convSubject(request), "uniform11", 5);
-      const scaled = (data: ArrayLike<number>, factor: number) =>
-        Float16Array.from(data, (value) => value * factor);
-      await checkHalf(gpu, request, {
-        input: scaled(made.input!, range),
-        output: scaled(made.output!, gradient),
-      });
-    }
+    await checkRanges(gpu, halfRequest(gpu, problem, { layout: "nhwc", pair }));
   }
 });
 
@@ -226,16 +228,7 @@ test.units("gradients on matrix units whose patches reach over edges, in groups 
 test.units("data of 1e-3, of 1e3 and near the largest f16 neither vanishes nor overflows on matrix units", async (gpu) => {
   for (const pair of ["a4n2r3", "a4n3r2", "a8n5r4"]) {
     const problem = wide(filterProblem([2, parseOmega(pair).n]));
-    for (const [range, gradient] of [[1e-3, 1], [1e3, 1e-2], [6.5e4, 1e-2]] as const) {
-      const request = unitRequest(gpu, problem, { pair });
-      const made = fillOperands(convSubject(request), "uniform11", 5);
-      const scaled = (data: ArrayLike<number>, factor: number) =>
-        Float16Array.from(data, (value) => value * factor);
-      await checkHalf(gpu, request, {
-        input: scaled(made.input!, range),
-        output: scaled(made.output!, gradient),
-      });
-    }
+    await checkRanges(gpu, unitRequest(gpu, problem, { pair }));
   }
 });
 

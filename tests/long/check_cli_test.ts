@@ -1,19 +1,8 @@
 import assert from "#assert";
 import { timeRecord } from "../../src/run/timing.ts";
 import { readNpz } from "../../src/npy/mod.ts";
-import { deno, ROOT, temporaryDirectory, wgconv } from "../cli.ts";
-
-const FAULTS = `${ROOT}tests/faults.ts`;
-
-/** Runs `wgconv <args>` with a fault put into its plans. */
-function faulty(fault: string, args: readonly string[]) {
-  return deno(["run", "-A", FAULTS, fault, ...args]);
-}
-
-/** A few cases of the built-in suite; the fault is in normal_3x3. */
-const SOME = ["--op", "fwd", "--layout", "nhwc", "--algorithm", "implicit-gemm"];
-const FEW = [...SOME, "--match", '"(normal_3x3|pointwise|filter_1x7)"'];
-const CASE = `fwd nhwc f32 implicit-gemm mb2ic32ih10oc32oh10kh3ph1n"normal_3x3"`;
+import { temporaryDirectory, wgconv } from "../cli.ts";
+import { CASE, faulty, FEW } from "../support/faulty_check.ts";
 
 Deno.test("wgconv check holds the built-in suite against the built-in baseline", async () => {
   const args = ["--algorithm", "direct,implicit-gemm", "--match", "odd_channels|groups_4"];
