@@ -135,7 +135,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option(...PROBLEM.lossScale)
     .optionsGroup(GROUPS.device)
     .option(...OPTION.device)
-    .option(...OPTION.backend)
+    .option(...OPTION.anyBackend)
     .option(...OPTION.adapter)
     .optionsGroup(GROUPS.kernel)
     .option(...PROBLEM.exact)

@@ -98,7 +98,7 @@ export async function withExecutor<T>(
         "device",
         () =>
           openGpuExecutor(
-            { backend, adapter: wanted, onUnits: usesUnits(subject, planning) },
+            { backend, adapter: wanted, onUnits: usesUnits(subject.traits.dtype, planning.math) },
             featuresOf(subject),
             planning,
             learning,

@@ -9,6 +9,7 @@ import { recordTable } from "../report/case_table.ts";
 import { textTable } from "../report/table.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { cpuExecutor } from "../run/executor.ts";
+import { usesUnits } from "../run/subject.ts";
 import { defaultFill } from "../run/operands.ts";
 import { timeline } from "../run/timeline.ts";
 import { compute } from "./compute.ts";
@@ -139,7 +140,7 @@ async function convManifest(path: string, options: ConvOptions): Promise<void> {
   const planning = planningOptions(options);
   const features = dtype === "f16" ? ["shader-f16"] : [];
   using executor = device === "cpu" ? cpuExecutor() : await openGpuExecutor(
-    { backend, adapter, onUnits: dtype === "f16" || planning.math === "f16x3" },
+    { backend, adapter, onUnits: usesUnits(dtype, planning.math) },
     features,
     planning,
     options,

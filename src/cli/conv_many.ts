@@ -28,7 +28,7 @@ import { proveOutputs } from "./outputs.ts";
 import { planningOptions } from "./problem_options.ts";
 import { readAhead } from "./overlap.ts";
 import { readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
-import { tensorBytes } from "../run/subject.ts";
+import { tensorBytes, usesUnits } from "../run/subject.ts";
 
 interface FilePair {
   readonly input: string;
@@ -239,7 +239,8 @@ async function openShared(options: ConvOptions): Promise<Shared> {
   const planning = { ...planningOptions(options), algorithm };
   if (device === "cpu") return { executor: undefined, planning, [Symbol.dispose]: () => {} };
   const features = elementFeatures({ dtype, ...(outDtype === undefined ? {} : { outDtype }) });
-  const executor = await openGpuExecutor(options, features, planning, options);
+  const choice = { ...options, onUnits: usesUnits(dtype, planning.math) };
+  const executor = await openGpuExecutor(choice, features, planning, options);
   const tuned = algorithm === "auto" ? readTuning(options) : undefined;
   const tuning = tuningOf(tuned, executor.device);
   return {

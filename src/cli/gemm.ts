@@ -204,7 +204,7 @@ async function searchPolicies(
   const subject = gemmSubject(problem, options);
   const planning = gemmPlanning(options);
   const gpu = await openGpu(
-    { ...options, onUnits: usesUnits(subject, planning) },
+    { ...options, onUnits: usesUnits(options.dtype, planning.math) },
     featuresOf(subject),
   );
   using executor = gpuExecutorOf(gpu, planning);

@@ -13,8 +13,9 @@ import type { AnyGpuChoice } from "./shared_options.ts";
 import type { TuningChoice } from "./tuning_options.ts";
 
 /** The backend that is asked for; of `auto` Dawn where matrix units multiply, if it is here and its GPU has such, else wgpu, which it says. */
-export async function chosenBackend({ backend, adapter, onUnits }: AnyGpuChoice): Promise<Backend> {
-  if (backend !== "auto") return backend;
+export async function chosenBackend(choice: AnyGpuChoice): Promise<Backend> {
+  if (choice.backend !== "auto") return choice.backend;
+  const { adapter, onUnits } = choice;
   const hasUnits = () =>
     describeAdapters("dawn", adapter).then(([one]) => one?.matrixUnits !== undefined, () => false);
   const [chosen, why]: [Backend, string] = !onUnits

@@ -165,6 +165,9 @@ export function meant(word: string, choices: readonly string[]): string {
   if (here.length > 0 && here[0] !== lower) {
     return `, did you mean ${here.map((one) => `"${one}"`).join(" or ")}?`;
   }
+  if (lower === "auto" && choices.includes("dawn")) {
+    return "; conv, gemm, plan, bench and tune have auto, which chooses by types of numbers";
+  }
   const missing = other.find((one) => Object.hasOwn(NOT_HERE, one));
   if (missing !== undefined) return `; ${NOT_HERE[missing]}`;
   return layoutElsewhere(other, choices) ?? suggestion(lower, choices);

@@ -28,6 +28,8 @@ Deno.test("meant() says what is not here, and never something that is only spelt
     ["hwio", LAYOUTS, /^, rsck is a --filter-layout$/],
     ["uint8", ["f32", "f16", "i8"], /^; --dtype i8 takes files of u8/],
     ["fft", ["direct"], /^; there is no FFT/],
+    ["auto", ["wgpu", "dawn"], /^; conv, gemm, plan, bench and tune have auto/],
+    ["auto", ["nchw", "nhwc"], /^$/],
   ];
   for (const [word, choices, said] of words) assert.match(meant(word, choices), said);
 });

@@ -17,7 +17,7 @@ import {
   type OpenedConv,
   operandFlags,
 } from "./conv_files.ts";
-import { type GpuChoice, GROUPS, OPTION } from "./shared_options.ts";
+import { type AnyGpuChoice, GROUPS, OPTION } from "./shared_options.ts";
 import { readLimitsFile } from "./limits_file.ts";
 import { type ModelChoice, noteIgnored, readSuites, SUITE } from "./suite_option.ts";
 import { printer, reporter, terminalColumns } from "./output.ts";
@@ -30,6 +30,7 @@ import {
   type TuningChoice,
   tuningOf,
 } from "./tuning_options.ts";
+import { usesUnits } from "../run/subject.ts";
 import { oneOf, pathOr } from "./values.ts";
 import { givenOptions, refuseOptions, refuseWords } from "./refuse.ts";
 import { traceMainloops } from "../kernels/schedule/trace.ts";
@@ -84,7 +85,7 @@ export function planCommand() {
       pathOr("default"),
       "default",
     )
-    .option(...OPTION.backend)
+    .option(...OPTION.anyBackend)
     .option(...OPTION.adapter)
     .optionsGroup(GROUPS.kernel)
     .option(...TUNING_OPTION)
@@ -192,7 +193,8 @@ async function planModel(options: PlanModelOptions, command: CommandUnknownOpts)
 }
 
 /** Options of planning models. */
-interface PlanModelOptions extends ProblemOptions, GpuChoice, ModelChoice {
+interface PlanModelOptions
+  extends ProblemOptions, Pick<AnyGpuChoice, "backend" | "adapter">, ModelChoice {
   readonly model?: readonly string[] | undefined;
   readonly device: "none" | "gpu";
   readonly limits: string;
@@ -273,16 +275,15 @@ interface ThisDevice {
 }
 
 async function thisDevice(
-  options: ProblemOptions & GpuChoice & TuningChoice,
+  options: ProblemOptions & Pick<AnyGpuChoice, "backend" | "adapter"> & TuningChoice,
 ): Promise<ThisDevice> {
-  const { gpuExecutorOf } = await import("./open_gpu.ts");
+  const { chosenBackend, gpuExecutorOf } = await import("./open_gpu.ts");
   const { openDevice } = await import("../gpu/device.ts");
-  using gpu = await openDevice({
-    backend: options.backend,
-    adapter: options.adapter,
-    robust: false,
-  });
-  const { model, device } = gpuExecutorOf(gpu, planningOptions(options));
+  const planning = planningOptions(options);
+  const onUnits = usesUnits(options.dtype, planning.math);
+  const backend = await chosenBackend({ ...options, onUnits });
+  using gpu = await openDevice({ backend, adapter: options.adapter, robust: false });
+  const { model, device } = gpuExecutorOf(gpu, planning);
   const { limits, matrixUnits, workgroupsInFlight } = gpu;
   return {
     limits,

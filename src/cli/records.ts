@@ -7,7 +7,6 @@ import {
 } from "../bench/bench_plan.ts";
 import { runSuite } from "../bench/run_suite.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
-import type { Backend } from "../gpu/provider.ts";
 import { type CaseTableOptions, type ComingCase, networkTotals } from "../report/case_table.ts";
 import { isUnproved } from "../report/record.ts";
 import { recordCeilings } from "../report/case_columns.ts";
@@ -16,13 +15,14 @@ import { textTable } from "../report/table.ts";
 import type { ReadCase } from "../report/record_schema.ts";
 import { cpuExecutor, type Executor } from "../run/executor.ts";
 import type { RunGroup, RunHooks, RunOptions } from "../bench/run_group.ts";
-import type { Planning } from "../run/subject.ts";
+import { type Planning, usesUnits } from "../run/subject.ts";
 import { VERSION } from "../version.ts";
 import { modelTrait } from "./problem_options.ts";
 import { commandWrites } from "./failure.ts";
 import { caseProgress, onInterrupt, reporter, terminalColumns, verdictPainter } from "./output.ts";
 import { caseRows, type TableOptions, timingNotes } from "./table_options.ts";
-import { openGpuExecutor } from "./open_gpu.ts";
+import { chosenBackend, openGpuExecutor } from "./open_gpu.ts";
+import type { AnyGpuChoice, GpuChoice } from "./shared_options.ts";
 import { proveOutputs } from "./outputs.ts";
 import { sayFailedCase } from "./print_case.ts";
 import { finishedIds, openRecords, refuseOtherRun } from "./record_stream.ts";
@@ -47,7 +47,7 @@ interface Suite {
 
 /** Where a run over groups computes, and where its records go. */
 interface SuiteOptions extends TableOptions {
-  readonly backend: Backend;
+  readonly backend: AnyGpuChoice["backend"];
   readonly adapter?: string | undefined;
   readonly device: "gpu" | "cpu";
   /** Seconds in which the GPU's size may be measured; 0 where absent. */
@@ -61,10 +61,9 @@ interface SuiteOptions extends TableOptions {
 
 /** Opens what computes. */
 export async function openExecutor(
-  { device, tuneBudget = 0, ...choice }: Pick<
-    SuiteOptions,
-    "device" | "backend" | "adapter" | "tuneBudget"
-  >,
+  { device, tuneBudget = 0, ...choice }:
+    & GpuChoice
+    & Pick<SuiteOptions, "device" | "tuneBudget">,
   features: readonly string[] = [],
   planning: Partial<Planning> = {},
 ): Promise<Executor> {
@@ -91,7 +90,6 @@ export async function reportSuite(
   const run = onCpu ? { ...asked, check: "none" as const } : asked;
   const environment = { ...suite.environment, check: run.check };
   const tags = suite.tags && { tags: suite.tags };
-  const backend = onCpu ? CPU_DEVICE.backend : options.backend;
   let groups: readonly RunGroup[] = onCpu ? referenceGroups(all) : all;
   if (shard !== undefined) groups = shardGroups(groups, shard);
   if (groups.length === 0) {
@@ -110,9 +108,12 @@ export async function reportSuite(
   const writes = commandWrites();
   using records = openRecords(target, writes, { resume: resume ?? false, force });
   const { previous } = records;
+  const onUnits = groups.some(({ subject }) => usesUnits(subject.traits.dtype, run.planning?.math));
+  const backend = onCpu ? "wgpu" : await chosenBackend({ ...options, onUnits });
   if (previous) {
     const { tags: _, ...same } = previous.environment;
-    const now = { ...same, ...tags, version: VERSION, backend, seed };
+    const of = onCpu ? CPU_DEVICE.backend : backend;
+    const now = { ...same, ...tags, version: VERSION, backend: of, seed };
     refuseOtherRun(previous, { ...now, options: environment });
   }
   const coming = [...previous?.cases ?? [], ...comingCases(groups)];
@@ -131,7 +132,7 @@ export async function reportSuite(
   const features = groupFeatures(groups);
   let described = false;
   const open = async () => {
-    const executor = await openExecutor(options, features, run.planning);
+    const executor = await openExecutor({ ...options, backend }, features, run.planning);
     if (described) return executor;
     described = true;
     const { device, model } = executor;

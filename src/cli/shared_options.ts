@@ -40,11 +40,12 @@ export interface GpuChoice {
 }
 
 /** The same where the backend may be left open. */
-export interface AnyGpuChoice extends Omit<GpuChoice, "backend"> {
+export type AnyGpuChoice = GpuChoice | {
   readonly backend: Backend | "auto";
+  readonly adapter?: string | undefined;
   /** Whether matrix units multiply what is asked, which `auto` then looks for. */
-  readonly onUnits?: boolean;
-}
+  readonly onUnits: boolean;
+};
 
 const BACKEND_HELP = "WebGPU implementation: wgpu (Deno's), or dawn (Chromium's)";
 

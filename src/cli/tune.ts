@@ -28,7 +28,8 @@ import {
 import { commandWrites } from "./failure.ts";
 import { GROUPS, OPTION } from "./shared_options.ts";
 import { mergeFile } from "./kept_files.ts";
-import { openGpuExecutor } from "./open_gpu.ts";
+import { usesUnits } from "../run/subject.ts";
+import { chosenBackend, openGpuExecutor } from "./open_gpu.ts";
 import { proveOutputs } from "./outputs.ts";
 import { ignoredClause, noteIgnored, readSuites, refuseFiles, SUITE } from "./suite_option.ts";
 import { sortParser, TABLE } from "./table_options.ts";
@@ -189,7 +190,7 @@ export function tuneCommand() {
     .option(...OPTION.seed)
     .option("--runs <n>", "most timed samples per finalist", wholeNumber(1), 30)
     .optionsGroup(GROUPS.device)
-    .option(...OPTION.backend)
+    .option(...OPTION.anyBackend)
     .option(...OPTION.adapter)
     .optionsGroup(GROUPS.kernel)
     .option("--algorithm <list>", algorithmNames().join(", "), someOf(algorithmNames()), [
@@ -248,9 +249,11 @@ export function tuneCommand() {
       const rows = tuneRows(all.map(({ subject }) => subject.traits), table, out);
       const groups: TunedGroup[] = [];
       let classes: number | undefined;
+      const onUnits = all.some(({ subject }) => usesUnits(subject.traits.dtype));
+      const backend = await chosenBackend({ ...options, onUnits });
       const outcomes = tuneSuite(
         bench,
-        () => openGpuExecutor(options, features),
+        () => openGpuExecutor({ ...options, backend }, features),
         shown.begin,
       );
       using _ = onInterrupt(() => {

@@ -221,9 +221,9 @@ export function featuresOf({ operands, result }: Subject): string[] {
   );
 }
 
-/** Whether matrix units multiply a subject's operands where there are such. */
-export function usesUnits({ operands }: Subject, { math }: Partial<Planning>): boolean {
-  return math === "f16x3" || operands.every(({ dtype }) => dtype === "f16" || dtype === "i8");
+/** Whether matrix units multiply operands of a type where there are such. */
+export function usesUnits(dtype: string, math?: Planning["math"]): boolean {
+  return math === "f16x3" || dtype === "f16" || dtype === "i8";
 }
 
 /** Whether a subject's results are whole numbers, which have no rounding errors. */
