@@ -33,25 +33,25 @@ function fftSums(
   const sizes = alphas.map((alpha) => 2 ** Math.ceil(Math.log2(alpha)));
   const xs = new Float64Array(lefts * patch), ws = new Float64Array(rights * kernel);
   const kinds = [
-    { round: Math.fround, of: (value: number) => value },
-    { round: exactly, of: (value: number) => value },
-    { round: exactly, of: Math.abs },
-    { round: exactly, of: (value: number) => value * value },
+    { rounds: true, of: (value: number) => value },
+    { rounds: false, of: (value: number) => value },
+    { rounds: false, of: Math.abs },
+    { rounds: false, of: (value: number) => value * value },
   ].map((kind) => ({ ...kind, sums: spectra(lefts * rights, sizes) }));
   for (let step = 0; step < units; step++) {
     load((step + start) % units, xs, ws);
-    for (const { round, of, sums } of kinds) {
-      const x = transformed(xs.map(of), lefts, alphas, sizes, round);
-      const w = transformed(ws.map(of), rights, taps, sizes, round);
+    for (const { rounds, of, sums } of kinds) {
+      const x = transformed(xs.map(of), lefts, alphas, sizes, rounds);
+      const w = transformed(ws.map(of), rights, taps, sizes, rounds);
       for (let left = 0, i = 0; left < lefts; left++) {
         for (let right = 0; right < rights; right++, i++) {
-          addProduct(sums[i]!, x[left]!, w[right]!, round);
+          addProduct(sums[i]!, x[left]!, w[right]!, rounds);
         }
       }
     }
   }
-  const [values, exact, magnitudes, squares] = kinds.map(({ round, sums }) =>
-    backTransformed(sums, results, sizes, round)
+  const [values, exact, magnitudes, squares] = kinds.map(({ rounds, sums }) =>
+    backTransformed(sums, results, sizes, rounds)
   );
   return {
     values: values!,
@@ -61,10 +61,6 @@ function fftSums(
     squares: squares!.map((value) => Math.max(0, value)),
     rounded: true,
   };
-}
-
-function exactly(value: number): number {
-  return value;
 }
 
 function product(sizes: readonly number[]): number {
@@ -81,12 +77,12 @@ function transformed(
   count: number,
   extents: readonly number[],
   sizes: readonly number[],
-  round: (value: number) => number,
+  rounds: boolean,
 ): Spectrum[] {
   const each = product(extents);
   return spectra(count, sizes).map((spectrum, one) => {
     for (let i = 0; i < each; i++) spectrum[place(i, extents, sizes)] = data[one * each + i]!;
-    transform(spectrum, sizes, 1, round);
+    transform(spectrum, sizes, 1, rounds);
     return spectrum;
   });
 }
@@ -96,12 +92,12 @@ function backTransformed(
   sums: readonly Spectrum[],
   results: readonly number[],
   sizes: readonly number[],
-  round: (value: number) => number,
+  rounds: boolean,
 ): Float64Array {
   const each = product(results), scale = 1 / product(sizes);
   const made = new Float64Array(sums.length * each);
   sums.forEach((sum, one) => {
-    transform(sum, sizes, -1, round);
+    transform(sum, sizes, -1, rounds);
     for (let i = 0; i < each; i++) made[one * each + i] = sum[place(i, results, sizes)]! * scale;
   });
   return made;
@@ -123,13 +119,13 @@ function addProduct(
   sum: Spectrum,
   x: Spectrum,
   w: Spectrum,
-  round: (value: number) => number,
+  rounds: boolean,
 ): void {
   const half = sum.length / 2;
   for (let i = 0; i < half; i++) {
-    const [a, b, c, d] = [x[i]!, x[half + i]!, w[i]!, w[half + i]!];
-    sum[i] = round(round(sum[i]! + a * c) + b * d);
-    sum[half + i] = round(round(sum[half + i]! + b * c) - a * d);
+    const a = x[i]!, b = x[half + i]!, c = w[i]!, d = w[half + i]!;
+    sum[i] = rounded(rounded(sum[i]! + a * c, rounds) + b * d, rounds);
+    sum[half + i] = rounded(rounded(sum[half + i]! + b * c, rounds) - a * d, rounds);
   }
 }
 
@@ -138,19 +134,33 @@ function transform(
   values: Spectrum,
   sizes: readonly number[],
   sign: 1 | -1,
-  round: (value: number) => number,
+  rounds: boolean,
 ): void {
   const total = product(sizes);
   let step = 1;
   for (let axis = sizes.length - 1; axis >= 0; axis--) {
     const size = sizes[axis]!;
+    const turns = turnsOf(size, sign, rounds);
     for (let outer = 0; outer < total; outer += step * size) {
       for (let inner = 0; inner < step; inner++) {
-        line(values, outer + inner, step, size, sign, round);
+        line(values, outer + inner, step, size, turns, rounds);
       }
     }
     step *= size;
   }
+}
+
+/** Cosines and sines of a transform of `size` values, in turn. */
+function turnsOf(size: number, sign: 1 | -1, rounds: boolean): Float64Array {
+  return Float64Array.from({ length: size }, (_, i) => {
+    const angle = -sign * 2 * Math.PI * (i >> 1) / size;
+    return rounded(i % 2 === 0 ? Math.cos(angle) : Math.sin(angle), rounds);
+  });
+}
+
+/** A value as f32 keeps it, or as it is: a flag, since a function that is passed costs most of the time. */
+function rounded(value: number, rounds: boolean): number {
+  return rounds ? Math.fround(value) : value;
 }
 
 /** A radix-2 transform of `size` values `step` apart. */
@@ -159,8 +169,8 @@ function line(
   first: number,
   step: number,
   size: number,
-  sign: 1 | -1,
-  round: (value: number) => number,
+  turns: Float64Array,
+  rounds: boolean,
 ): void {
   const half = values.length / 2;
   for (let i = 1, j = 0; i < size; i++) {
@@ -168,24 +178,25 @@ function line(
     for (; j & bit; bit >>= 1) j ^= bit;
     j ^= bit;
     if (i >= j) continue;
-    for (const part of [first, first + half]) {
-      const [a, b] = [part + i * step, part + j * step];
-      [values[a], values[b]] = [values[b]!, values[a]!];
+    for (let part = first; part <= first + half; part += half) {
+      const a = part + i * step, b = part + j * step, value = values[a]!;
+      values[a] = values[b]!;
+      values[b] = value;
     }
   }
   for (let width = 2; width <= size; width *= 2) {
     for (let k = 0; k < width / 2; k++) {
-      const angle = -sign * 2 * Math.PI * k / width;
-      const [c, s] = [round(Math.cos(angle)), round(Math.sin(angle))];
+      const turn = 2 * k * (size / width), c = turns[turn]!, s = turns[turn + 1]!;
       for (let i = k; i < size; i += width) {
         const a = first + i * step, b = a + width / 2 * step;
-        const [x, y] = [values[b]!, values[half + b]!];
-        const re = round(round(x * c) - y * s), im = round(round(x * s) + y * c);
-        const [p, q] = [values[a]!, values[half + a]!];
-        values[a] = round(p + re);
-        values[half + a] = round(q + im);
-        values[b] = round(p - re);
-        values[half + b] = round(q - im);
+        const x = values[b]!, y = values[half + b]!;
+        const re = rounded(rounded(x * c, rounds) - y * s, rounds);
+        const im = rounded(rounded(x * s, rounds) + y * c, rounds);
+        const p = values[a]!, q = values[half + a]!;
+        values[a] = rounded(p + re, rounds);
+        values[half + a] = rounded(q + im, rounds);
+        values[b] = rounded(p - re, rounds);
+        values[half + b] = rounded(q - im, rounds);
       }
     }
   }

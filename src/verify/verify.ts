@@ -15,6 +15,8 @@ const MEDIAN_SHARE = 0.01;
 
 /** Errors of so many times their expected limit are of no other order of the same sums, whatever stands out by it. */
 const HOPELESS = 3;
+/** Errors of so many times the limit of a sample are no roundings of outputs that it missed. */
+const FAR = 1000;
 /** Orders whose errors differ by less are alike. */
 const ALIKE = 1.05;
 
@@ -174,7 +176,8 @@ async function checkWays(
     const { rms } = yardstickOf(reference, way.arithmetic).sample;
     const kind = orderless(way);
     const other = failed.get(kind);
-    if (isFinal(brief) || (other !== undefined && isHopeless(other, rms))) continue;
+    if (isFinal(brief) || isFar(brief)) continue;
+    if (other !== undefined && isHopeless(other, rms)) continue;
     const verified = await check(way, false);
     if (verified.verdict !== "fail") return verified;
     if (other === undefined) failed.set(kind, { share: shareOf(verified), rms });
@@ -194,6 +197,12 @@ function isFinal({ accuracy: { mismatched }, projection }: Verified): boolean {
   if (projection === undefined) return false;
   const { max_ratio, limit, patch_rms, patch_limit } = projection;
   return !(max_ratio <= limit && patch_rms <= patch_limit);
+}
+
+/** Whether outputs err by far more than any closer look allows: of tiles it takes a minute. */
+function isFar(verified: Verified): boolean {
+  const share = shareOf(verified);
+  return Number.isFinite(share) && share > FAR;
 }
 
 /** What the ways of a claim depend on. */
