@@ -6,9 +6,9 @@ import { loseDeviceAt } from "../tests/support/test_plans.ts";
 import { convProblem } from "./problem/conv_problem.ts";
 import { bf16round } from "./tensor/convert.ts";
 import { parseDescriptor } from "./problem/descriptor.ts";
+import { test } from "../tests/drivers/driver.ts";
 
-Deno.test("convolve() plans, runs and fetches, and its result stands the check", async () => {
-  using gpu = await openDevice();
+test("convolve() plans, runs and fetches, and its result stands the check", async (gpu) => {
   const problem = parseDescriptor("mb2ic3ih9oc5kh3ph1");
   const input = Float32Array.from({ length: 2 * 9 * 9 * 3 }, (_, i) => Math.sin(i));
   const filter = Float32Array.from({ length: 5 * 3 * 3 * 3 }, (_, i) => Math.cos(i));
@@ -30,8 +30,7 @@ Deno.test("convolve() plans, runs and fetches, and its result stands the check",
   }
 });
 
-Deno.test("convolve() reads the slopes of prelu, and the check sees a channel with another's", async () => {
-  using gpu = await openDevice();
+test("convolve() reads the slopes of prelu, and the check sees a channel with another's", async (gpu) => {
   const problem = parseDescriptor("mb1ic2ih5oc3kh3ph1");
   const input = Float32Array.from({ length: 2 * 25 }, (_, i) => Math.sin(i));
   const filter = Float32Array.from({ length: 3 * 2 * 9 }, (_, i) => Math.cos(i));
@@ -58,8 +57,7 @@ Deno.test("convolve() reads the slopes of prelu, and the check sees a channel wi
   }
 });
 
-Deno.test("convolve() does int8, to i32 and by scales to i8, and refuses what may overflow", async () => {
-  using gpu = await openDevice();
+test("convolve() does int8, to i32 and by scales to i8, and refuses what may overflow", async (gpu) => {
   const problem = parseDescriptor("mb2ic6ih9oc5kh3ph1");
   const input = Int8Array.from({ length: 2 * 9 * 9 * 6 }, (_, i) => i * 37 % 256 - 128);
   const filter = Int8Array.from({ length: 5 * 3 * 3 * 6 }, (_, i) => i * 91 % 256 - 128);
@@ -81,8 +79,7 @@ Deno.test("convolve() does int8, to i32 and by scales to i8, and refuses what ma
   );
 });
 
-Deno.test("convolve() rounds operands to bf16, and its results once", async () => {
-  using gpu = await openDevice();
+test("convolve() rounds operands to bf16, and its results once", async (gpu) => {
   const problem = parseDescriptor("mb2ic3ih9oc5kh3ph1");
   const input = Float32Array.from({ length: 2 * 9 * 9 * 3 }, (_, i) => Math.sin(i));
   const filter = Float32Array.from({ length: 5 * 3 * 3 * 3 }, (_, i) => Math.cos(i));
@@ -97,8 +94,7 @@ Deno.test("convolve() rounds operands to bf16, and its results once", async () =
   assert.equal((await checkConvolution(convolved, operands)).verdict, "fail");
 });
 
-Deno.test("convolve() takes operands of u8 and zero points, and says which are none", async () => {
-  using gpu = await openDevice();
+test("convolve() takes operands of u8 and zero points, and says which are none", async (gpu) => {
   const problem = parseDescriptor("mb1ic1iw3ow3oc2kw2pw1");
   const input = Uint8Array.of(0, 255, 3), filter = Int8Array.of(127, -128, 1, 2);
   const filterZeroPoint = Int32Array.of(-128, 2), scale = Float32Array.of(0.01, 0.02);
@@ -128,8 +124,7 @@ Deno.test("convolve() takes operands of u8 and zero points, and says which are n
   );
 });
 
-Deno.test("what u8 operands may sum to beyond 32 bits is refused, and no less", async () => {
-  using gpu = await openDevice();
+test("what u8 operands may sum to beyond 32 bits is refused, and no less", async (gpu) => {
   const most = (zero: number) => {
     // 33026 products of 255 and 255 exceed 2^31 - 1, 33025 do not.
     const count = 33_025 + zero;
@@ -142,8 +137,7 @@ Deno.test("what u8 operands may sum to beyond 32 bits is refused, and no less", 
   await assert.rejects(most(1), /may make results of 2147515650, more than the 32 bits/);
 });
 
-Deno.test("convolve() computes gradients, and names an operand that is missing or of another size", async () => {
-  using gpu = await openDevice();
+test("convolve() computes gradients, and names an operand that is missing or of another size", async (gpu) => {
   const problem = convProblem({ ...parseDescriptor("mb1ic1ih2oc1kh1"), op: "bwd-data" });
   const operands = { output: Float32Array.from([1, 2, 3, 4]), filter: Float32Array.from([3]) };
   assert.deepEqual([...(await convolve(gpu, problem, operands)).result], [3, 6, 9, 12]);
@@ -173,8 +167,7 @@ Deno.test("convolve() on a device that is lost throws a DeviceError, in whatever
   }
 });
 
-Deno.test("checkConvolution() projects a large result, an activated one by the result without its activation", async () => {
-  using gpu = await openDevice();
+test("checkConvolution() projects a large result, an activated one by the result without its activation", async (gpu) => {
   const problem = parseDescriptor("mb1ic32ih64oc96kh3ph1");
   const wave = (count: number, step: number) =>
     Float32Array.from({ length: count }, (_, i) => Math.sin(step * i));
@@ -200,8 +193,7 @@ Deno.test("checkConvolution() projects a large result, an activated one by the r
   assert.match(wrong.message!, /output 123456 in memory is not silu of the result without it/);
 });
 
-Deno.test("convolve() with a budget times what is new to the device once, on operands that may change meanwhile", async () => {
-  using gpu = await openDevice();
+test("convolve() with a budget times what is new to the device once, on operands that may change meanwhile", async (gpu) => {
   const problem = parseDescriptor("mb1ic8ih12oc16kh3ph1");
   const input = Float32Array.from({ length: 8 * 144 }, (_, i) => Math.sin(i));
   const filter = Float32Array.from({ length: 16 * 72 }, (_, i) => Math.cos(i));

@@ -1,12 +1,11 @@
 import assert from "#assert";
-import { openDevice } from "./gpu/device.ts";
 import { prepareProduct } from "./layers/product.ts";
 import { checkProduct, multiply } from "./multiply.ts";
 import { gemmProblem } from "./problem/gemm_problem.ts";
 import { fillTensor } from "./tensor/fill.ts";
+import { test } from "../tests/drivers/driver.ts";
 
-Deno.test("multiply() and checkProduct() do a product of f32 and of i8, with all that is added", async () => {
-  using gpu = await openDevice();
+test("multiply() and checkProduct() do a product of f32 and of i8, with all that is added", async (gpu) => {
   const fill = (dtype: "f32" | "i8" | "i32", shape: number[], seed: number) =>
     fillTensor(dtype, shape, dtype === "f32" ? "normal" : "integer", seed).data;
   const problem = gemmProblem({
@@ -36,8 +35,7 @@ Deno.test("multiply() and checkProduct() do a product of f32 and of i8, with all
   }
 });
 
-Deno.test("multiply() refuses operands that the product does not have, and i8 that may overflow", async () => {
-  using gpu = await openDevice();
+test("multiply() refuses operands that the product does not have, and i8 that may overflow", async (gpu) => {
   const a = new Float32Array(6), b = new Float32Array(6);
   const problem = gemmProblem({ m: 2, n: 2, k: 3 });
   await assert.rejects(multiply(gpu, problem, { a }), /^TypeError: Cannot multiply: b is missing/);
@@ -54,8 +52,7 @@ Deno.test("multiply() refuses operands that the product does not have, and i8 th
   );
 });
 
-Deno.test("multiply() and prepareProduct() with a budget take what was timed on the device", async () => {
-  using gpu = await openDevice();
+test("multiply() and prepareProduct() with a budget take what was timed on the device", async (gpu) => {
   const problem = gemmProblem({ m: 64, n: 64, k: 256, activation: "relu" });
   const operands = {
     a: fillTensor("f32", [64, 256], "normal", 1).data,

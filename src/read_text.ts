@@ -10,21 +10,17 @@ export const MAX_TEXT_BYTES = 64 << 20;
  * @throws {TypeError} for bytes that are no text, {RangeError} for too many of them.
  */
 export function readText(path: string): string {
-  return new TextDecoder().decode(readTextBytes(path));
-}
-
-/** The bytes of {@linkcode readText}, for those who need to know where a line stands in the file. */
-function readTextBytes(path: string): Uint8Array<ArrayBuffer> {
+  const decoder = new TextDecoder();
+  if (path === "-") return decoder.decode(textBytesOf(Deno.stdin, "stdin"));
   try {
-    if (path === "-") return textBytesOf(Deno.stdin, "stdin");
     using file = Deno.openSync(path);
-    return textBytesOf(file, path);
+    return decoder.decode(textBytesOf(file, path));
   } catch (error) {
     throw unreadable(error, path);
   }
 }
 
-/** As {@linkcode readTextBytes}, of a file that is open, from where it stands. */
+/** The bytes of {@linkcode readText}, of a file that is open, from where it stands. */
 export function textBytesOf(
   file: Pick<Deno.FsFile, "readSync"> & Partial<Pick<Deno.FsFile, "statSync">>,
   path: string,

@@ -149,7 +149,7 @@ export function temporaryDirectory(): { path: string } & Disposable {
 }
 
 /** Runs a test in a temporary directory. */
-export async function inFolder(test: (folder: string) => Promise<void>): Promise<void> {
+export async function inFolder<T>(test: (folder: string) => Promise<T>): Promise<T> {
   using folder = temporaryDirectory();
-  await test(folder.path);
+  return await test(folder.path);
 }

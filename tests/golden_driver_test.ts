@@ -6,11 +6,11 @@ import assert from "#assert";
 import { tryPlanConv } from "../src/algorithms/planner.ts";
 import { isRefusal } from "../src/algorithms/refusal.ts";
 import { algorithms } from "../src/algorithms/registry.ts";
-import { openDevice } from "../src/gpu/device.ts";
 import { OPERATIONS } from "../src/problem/conv_problem.ts";
 import { LAYOUTS } from "../src/tensor/layout.ts";
 import { loadGoldenCases } from "./golden.ts";
 import { agrees, goldenRequest, type GoldenRun } from "./golden_conv.ts";
+import { test } from "./drivers/driver.ts";
 
 /** Sizes that divide no tile, and a case for the algorithm whose groups have one channel. */
 const CASES = ["odd_channels", "depthwise"];
@@ -35,8 +35,7 @@ const golden = loadGoldenCases().filter(({ name }) => CASES.includes(name));
 
 for (const { name: algorithm, options } of algorithms()) {
   for (const op of OPERATIONS) {
-    Deno.test(`${algorithm} ${op} agrees with PyTorch in every layout`, async () => {
-      using gpu = await openDevice();
+    test(`${algorithm} ${op} agrees with PyTorch in every layout`, async (gpu) => {
       for (const layout of LAYOUTS) {
         const run: GoldenRun = {
           op,

@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { temporaryDirectory } from "../../tests/cli.ts";
 import { openNpy, writeNpy } from "../npy/mod.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { convSubject } from "../run/conv_subject.ts";
@@ -15,30 +16,27 @@ function subjectOf(descriptor: string) {
 }
 
 Deno.test("readAhead() reads once, into memory that workers share, what is asked for later", async () => {
-  const folder = await Deno.makeTempDir();
+  using temporary = temporaryDirectory();
+  const folder = temporary.path;
   const [x, w] = [`${folder}/x.npy`, `${folder}/w.npy`];
-  try {
-    const data = Float32Array.from({ length: 50 }, (_, i) => i - 20);
-    await writeNpy(x, tensor("f32", [1, 2, 5, 5], data));
-    await writeNpy(w, tensor("f32", [1, 2, 3, 3], new Float32Array(18).fill(1)));
-    using input = await openNpy(x);
-    using filter = await openNpy(w);
-    const { during, timings } = timeline();
-    const ahead = readAhead(subjectOf("mb1ic2ih5oc1kh3"), { input, filter }, {
-      wanted: ({ role }) => role === "input",
-      during,
-    });
-    assert.equal(ahead.filter, filter);
-    const read = await ahead.input.readAs("f32");
-    assert.deepEqual([...read.data], [...data]);
-    assert.ok((read.data.buffer as unknown) instanceof SharedArrayBuffer);
-    assert.equal((await ahead.input.readAs("f32")).data, read.data);
-    assert.deepEqual(await Array.fromAsync(ahead.input.chunksAs("f32")), [read.data]);
-    assert.deepEqual([...(await ahead.input.readAs("f64")).data], [...data]);
-    assert.deepEqual(timings().parts.map(({ part }) => part), ["modules", "read"]);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  const data = Float32Array.from({ length: 50 }, (_, i) => i - 20);
+  await writeNpy(x, tensor("f32", [1, 2, 5, 5], data));
+  await writeNpy(w, tensor("f32", [1, 2, 3, 3], new Float32Array(18).fill(1)));
+  using input = await openNpy(x);
+  using filter = await openNpy(w);
+  const { during, timings } = timeline();
+  const ahead = readAhead(subjectOf("mb1ic2ih5oc1kh3"), { input, filter }, {
+    wanted: ({ role }) => role === "input",
+    during,
+  });
+  assert.equal(ahead.filter, filter);
+  const read = await ahead.input.readAs("f32");
+  assert.deepEqual([...read.data], [...data]);
+  assert.ok((read.data.buffer as unknown) instanceof SharedArrayBuffer);
+  assert.equal((await ahead.input.readAs("f32")).data, read.data);
+  assert.deepEqual(await Array.fromAsync(ahead.input.chunksAs("f32")), [read.data]);
+  assert.deepEqual([...(await ahead.input.readAs("f64")).data], [...data]);
+  assert.deepEqual(timings().parts.map(({ part }) => part), ["modules", "read"]);
 });
 
 Deno.test("readAhead() keeps a failure until somebody waits for the data", async () => {

@@ -343,9 +343,6 @@ export function refuseLossScale(
   );
 }
 
-export const OUT_DTYPE_HELP =
-  "type of result and bias: f32, f16 or bf16, default as the operands; for i8: i32 (default), i8, u8";
-
 function numberOrFile(text: string): number | string {
   const value = text.trim() === "" ? NaN : Number(text);
   return Number.isNaN(value) ? text : value;

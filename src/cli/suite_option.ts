@@ -138,9 +138,6 @@ function sayLeft(path: string, { layers, left, notes = [] }: ModelLayers): void 
   }
 }
 
-export const SUITE_HELP =
-  "file of problems in benchdnn's grammar, or a built-in suite (bench --list-suites); repeatable";
-
 export interface ReadSuites {
   readonly problems: readonly SuiteProblem[];
   readonly products: readonly SuiteProduct[];

@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { join } from "node:path";
 import { decode } from "fast-png";
-import { ROOT, wgconv } from "../../tests/cli.ts";
+import { inFolder, ROOT, wgconv } from "../../tests/cli.ts";
 import { wgconvHere } from "../../tests/support/in_process.ts";
 import { zipSync } from "../deps/fflate.ts";
 import { npyBytes } from "../npy/header.ts";
@@ -32,14 +32,7 @@ async function runHere(dir: string, args: string[]): Promise<Omit<Ran, "bytes">>
 }
 
 function cliTest(name: string, body: (dir: string) => Promise<void>): void {
-  Deno.test(`wgconv tensor ${name}`, async () => {
-    const dir = await Deno.makeTempDir();
-    try {
-      await body(dir);
-    } finally {
-      await Deno.remove(dir, { recursive: true });
-    }
-  });
+  Deno.test(`wgconv tensor ${name}`, () => inFolder(body));
 }
 
 function counting(...shape: number[]): Tensor {

@@ -1,10 +1,9 @@
 import assert from "#assert";
 import { UnsupportedError } from "../errors.ts";
 import { createBuffer, download, upload } from "./buffers.ts";
-import { openDevice } from "./device.ts";
+import { test } from "../../tests/drivers/driver.ts";
 
-Deno.test("upload() and download() bring back bytes of any length at any aligned offset", async () => {
-  using gpu = await openDevice();
+test("upload() and download() bring back bytes of any length at any aligned offset", async (gpu) => {
   const buffer = createBuffer(gpu, 64, "bytes");
   for (const length of [0, 1, 2, 3, 4, 5, 31]) {
     const data = Uint8Array.from({ length }, (_, i) => i + 1);
@@ -16,8 +15,7 @@ Deno.test("upload() and download() bring back bytes of any length at any aligned
   buffer.destroy();
 });
 
-Deno.test("upload() takes views at odd addresses and shared memory", async () => {
-  using gpu = await openDevice();
+test("upload() takes views at odd addresses and shared memory", async (gpu) => {
   const buffer = createBuffer(gpu, 16, "bytes");
   const shared = new Uint8Array(new SharedArrayBuffer(9), 1, 8);
   shared.set([1, 2, 3, 4, 5, 6, 7, 8]);
@@ -29,8 +27,7 @@ Deno.test("upload() takes views at odd addresses and shared memory", async () =>
   buffer.destroy();
 });
 
-Deno.test("download() of more than one staging buffer comes in order and piecewise", async () => {
-  using gpu = await openDevice();
+test("download() of more than one staging buffer comes in order and piecewise", async (gpu) => {
   const words = (80 << 20) / 4 + 3;
   const data = Uint32Array.from({ length: words }, (_, i) => Math.imul(i, 2654435761));
   const buffer = createBuffer(gpu, data.byteLength, "large");
@@ -50,8 +47,7 @@ Deno.test("download() of more than one staging buffer comes in order and piecewi
   buffer.destroy();
 });
 
-Deno.test("upload() and download() refuse ranges outside the buffer", async () => {
-  using gpu = await openDevice();
+test("upload() and download() refuse ranges outside the buffer", async (gpu) => {
   const buffer = createBuffer(gpu, 16, "small");
   assert.throws(() => upload(gpu, buffer, 12, new Uint8Array(5)), {
     name: "RangeError",
@@ -65,8 +61,7 @@ Deno.test("upload() and download() refuse ranges outside the buffer", async () =
   buffer.destroy();
 });
 
-Deno.test("createBuffer() refuses more than maxBufferSize", async () => {
-  using gpu = await openDevice();
+test("createBuffer() refuses more than maxBufferSize", (gpu) => {
   const limit = gpu.limits.maxBufferSize;
   assert.throws(
     () => createBuffer(gpu, limit + 8, "the input"),
@@ -79,8 +74,7 @@ Deno.test("createBuffer() refuses more than maxBufferSize", async () => {
   assert.throws(() => createBuffer(gpu, NaN, "x"), RangeError);
 });
 
-Deno.test("A failed allocation is an UnsupportedError of the next operation", async () => {
-  using gpu = await openDevice();
+test("A failed allocation is an UnsupportedError of the next operation", async (gpu) => {
   // Software drivers hand out memory they do not have, so the device's verdict is replaced.
   const outOfMemory = new GPUOutOfMemoryError("Not enough memory left.");
   Object.defineProperty(gpu.device, "popErrorScope", {

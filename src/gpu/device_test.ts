@@ -9,9 +9,9 @@ import { openBrowserDevice } from "./browser.ts";
 import { createBuffer } from "./buffers.ts";
 import { calibrate } from "./calibrate.ts";
 import { openDevice } from "./device.ts";
+import { test } from "../../tests/drivers/driver.ts";
 
-Deno.test("openDevice() gives the adapter's limits, not WebGPU's least ones", async () => {
-  using gpu = await openDevice();
+test("openDevice() gives the adapter's limits, not WebGPU's least ones", async (gpu) => {
   const adapter = await gpu.provider.gpu.requestAdapter();
   assert.equal(gpu.limits.maxBufferSize, adapter?.limits.maxBufferSize);
   assert.equal(
@@ -72,8 +72,7 @@ Deno.test("A device that is lost refuses work with a DeviceError", async () => {
   gpu.close();
 });
 
-Deno.test("An error of the device is thrown once, by the next check", async () => {
-  using gpu = await openDevice();
+test("An error of the device is thrown once, by the next check", async (gpu) => {
   const told = new Promise((done) => gpu.device.addEventListener("uncapturederror", done));
   gpu.device.createBuffer({ size: 2 ** 52, usage: 0x80 });
   await told;
@@ -84,8 +83,7 @@ Deno.test("An error of the device is thrown once, by the next check", async () =
   gpu.check("Cannot test");
 });
 
-Deno.test("A tick of the test driver is a nanosecond", async () => {
-  using gpu = await openDevice();
+test("A tick of the test driver is a nanosecond", async (gpu) => {
   const measured = await calibrate(gpu);
   assert.ok(Math.abs(measured - 1) < 0.05, `${measured} ns a tick`);
   assert.equal(await nsPerTick(gpu), 1);

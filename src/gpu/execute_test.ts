@@ -14,6 +14,7 @@ import {
   saxpyPlan,
   saxpyUniforms,
 } from "../../tests/support/test_plans.ts";
+import { test } from "../../tests/drivers/driver.ts";
 
 async function readFloats(gpu: GpuDevice, buffer: GPUBuffer, count: number): Promise<number[]> {
   const floats = new Float32Array(count);
@@ -21,8 +22,7 @@ async function readFloats(gpu: GpuDevice, buffer: GPUBuffer, count: number): Pro
   return [...floats];
 }
 
-Deno.test("execute() runs a kernel with uniforms", async () => {
-  using gpu = await openDevice();
+test("execute() runs a kernel with uniforms", async (gpu) => {
   const plan = saxpyPlan();
   using buffers = saxpyBuffers(gpu, plan);
   using prepared = await preparePlan(gpu, plan, buffers);
@@ -33,8 +33,7 @@ Deno.test("execute() runs a kernel with uniforms", async () => {
   assert.deepEqual(z, Array.from({ length: COUNT }, (_, i) => 12 * i + 0.5));
 });
 
-Deno.test("execute() runs passes in order, each with its uniforms, on one pipeline", async () => {
-  using gpu = await openDevice();
+test("execute() runs passes in order, each with its uniforms, on one pipeline", async (gpu) => {
   const bytes = 4 * COUNT;
   const pass = (from: number, to: number, factor: number, shift: number) => ({
     kernel: SAXPY,
@@ -74,8 +73,7 @@ const JOIN: Kernel = {
   features: [],
 };
 
-Deno.test("execute() takes one buffer in several bindings and buffers of the caller", async () => {
-  using gpu = await openDevice();
+test("execute() takes one buffer in several bindings and buffers of the caller", async (gpu) => {
   const plan = planOf([
     { name: "x", role: "input", bytes: 512 },
     { name: "z", role: "output", bytes: 512 },
@@ -102,8 +100,7 @@ Deno.test("execute() takes one buffer in several bindings and buffers of the cal
   input.destroy();
 });
 
-Deno.test("createPlanBuffers() refuses a given buffer that is too small", async () => {
-  using gpu = await openDevice();
+test("createPlanBuffers() refuses a given buffer that is too small", (gpu) => {
   const input = createBuffer(gpu, 16, "mine");
   assert.throws(() => createPlanBuffers(gpu, saxpyPlan(), { input }), {
     name: "RangeError",
@@ -112,8 +109,7 @@ Deno.test("createPlanBuffers() refuses a given buffer that is too small", async 
   input.destroy();
 });
 
-Deno.test("execute() gives positive times a sample, by both clocks, cycling through plans", async () => {
-  using gpu = await openDevice();
+test("execute() gives positive times a sample, by both clocks, cycling through plans", async (gpu) => {
   const plan = saxpyPlan();
   using first = saxpyBuffers(gpu, plan);
   using second = saxpyBuffers(gpu, plan);
@@ -130,8 +126,7 @@ Deno.test("execute() gives positive times a sample, by both clocks, cycling thro
   }
 });
 
-Deno.test("execute() works on a device without timestamps", async () => {
-  using gpu = await openDevice();
+test("execute() works on a device without timestamps", async (gpu) => {
   Object.defineProperty(gpu, "timestamps", { value: false });
   const plan = saxpyPlan();
   using buffers = saxpyBuffers(gpu, plan);
@@ -141,8 +136,7 @@ Deno.test("execute() works on a device without timestamps", async () => {
   assert.equal(samplesNs.length, 1);
 });
 
-Deno.test("execute() of several callers at once gives each its own times", async () => {
-  using gpu = await openDevice();
+test("execute() of several callers at once gives each its own times", async (gpu) => {
   const plan = saxpyPlan();
   using buffers = saxpyBuffers(gpu, plan);
   using prepared = await preparePlan(gpu, plan, buffers);
@@ -152,16 +146,14 @@ Deno.test("execute() of several callers at once gives each its own times", async
   assert.deepEqual(results.map(({ samplesNs }) => samplesNs.length), [1, 2, 3]);
 });
 
-Deno.test("execute() refuses counts that are none, and no plan", async () => {
-  using gpu = await openDevice();
+test("execute() refuses counts that are none, and no plan", async (gpu) => {
   await assert.rejects(execute(gpu, []), { message: "Cannot execute: no plan is given" });
   const prepared = { plan: saxpyPlan(), steps: [], [Symbol.dispose]() {} };
   await assert.rejects(execute(gpu, prepared, { samples: 0 }), RangeError);
   await assert.rejects(execute(gpu, prepared, { repeats: 1.5 }), RangeError);
 });
 
-Deno.test("execute() throws an error of the device, and works again after it", async () => {
-  using gpu = await openDevice();
+test("execute() throws an error of the device, and works again after it", async (gpu) => {
   const plan = saxpyPlan();
   using buffers = saxpyBuffers(gpu, plan);
   using prepared = await preparePlan(gpu, plan, buffers);
@@ -186,8 +178,7 @@ Deno.test("execute() after close is a DeviceError", async () => {
   );
 });
 
-Deno.test("preparePlan() shows the line of WGSL that does not compile", async () => {
-  using gpu = await openDevice();
+test("preparePlan() shows the line of WGSL that does not compile", async (gpu) => {
   const wgsl = SAXPY.wgsl.replace("p.factor * x", "p.factor * nothing");
   const plan = saxpyPlan({}, { name: "test_broken", wgsl });
   using buffers = saxpyBuffers(gpu, plan);
@@ -202,8 +193,7 @@ Deno.test("preparePlan() shows the line of WGSL that does not compile", async ()
   assert.equal((await execute(gpu, good)).samplesNs.length, 1);
 });
 
-Deno.test("preparePlan() refuses WGSL whose bindings are not the kernel's", async () => {
-  using gpu = await openDevice();
+test("preparePlan() refuses WGSL whose bindings are not the kernel's", async (gpu) => {
   const plan = saxpyPlan({}, {
     name: "test_bindings",
     bindings: ["read", "read", "read", "uniform"],
@@ -215,8 +205,7 @@ Deno.test("preparePlan() refuses WGSL whose bindings are not the kernel's", asyn
   });
 });
 
-Deno.test("preparePlan() refuses two kernels of one name", async () => {
-  using gpu = await openDevice();
+test("preparePlan() refuses two kernels of one name", async (gpu) => {
   const plan = saxpyPlan();
   using buffers = saxpyBuffers(gpu, plan);
   using _prepared = await preparePlan(gpu, plan, buffers);
@@ -227,8 +216,7 @@ Deno.test("preparePlan() refuses two kernels of one name", async () => {
   });
 });
 
-Deno.test("preparePlan() refuses what the device cannot run before WebGPU sees it", async () => {
-  using gpu = await openDevice();
+test("preparePlan() refuses what the device cannot run before WebGPU sees it", async (gpu) => {
   const plan = saxpyPlan({}, { workgroupBytes: 2 ** 20 });
   using buffers = saxpyBuffers(gpu, plan);
   await assert.rejects(

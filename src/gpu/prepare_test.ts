@@ -1,10 +1,9 @@
 import { MOST_PIPELINES, pipelineOf, pipelinesOf } from "./prepare.ts";
 import assert from "#assert";
-import { openDevice } from "./device.ts";
 import { SAXPY } from "../../tests/support/test_plans.ts";
+import { test } from "../../tests/drivers/driver.ts";
 
-Deno.test("pipelineOf() keeps the latest pipelines, and no more than it may", async () => {
-  using gpu = await openDevice();
+test("pipelineOf() keeps the latest pipelines, and no more than it may", async (gpu) => {
   const named = (index: number) => ({ ...SAXPY, name: `test_saxpy_${index}` });
   for (let index = 0; index <= MOST_PIPELINES; index++) await pipelineOf(gpu, named(index));
   assert.equal(pipelinesOf(gpu).size, MOST_PIPELINES);

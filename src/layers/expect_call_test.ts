@@ -5,7 +5,6 @@ import { planGemm } from "../algorithms/gemm/plan.ts";
 import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
 import { planConv, supportedAlgorithms } from "../algorithms/planner.ts";
 import { checkConvolution, convolve } from "../convolve.ts";
-import { openDevice } from "../gpu/device.ts";
 import { checkProduct, multiply } from "../multiply.ts";
 import { convProblem } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
@@ -16,6 +15,7 @@ import { prepareBiasGradient } from "./bias_gradient.ts";
 import { prepareConvolution } from "./convolution.ts";
 import { verify } from "../verify/library.ts";
 import { prepareProduct } from "./product.ts";
+import { test } from "../../tests/drivers/driver.ts";
 
 const PROBLEM = parseDescriptor("mb1ic4ih8oc4kh3ph1");
 const INPUT = new Float32Array(4 * 64).fill(1);
@@ -52,8 +52,7 @@ async function thrown(call: () => unknown): Promise<string> {
   }
 }
 
-Deno.test("every call that takes a problem validates it", async () => {
-  using gpu = await openDevice();
+test("every call that takes a problem validates it", async (gpu) => {
   const request = { dtype: "f32", layout: "nchw", limits: DEFAULT_LIMITS };
   const conv = { ...request, filterLayout: "kcrs", algorithm: "auto", epilogue: {} };
   const convolutions: ((problem: never) => unknown)[] = [
@@ -83,8 +82,7 @@ Deno.test("every call that takes a problem validates it", async () => {
   }
 });
 
-Deno.test("calls refuse devices, operands and options that are none, in a sentence", async () => {
-  using gpu = await openDevice();
+test("calls refuse devices, operands and options that are none, in a sentence", async (gpu) => {
   const options: [unknown, RegExp][] = [
     [null, /^TypeError: Cannot convolve: options is null, expected an object of options$/],
     [{ layout: "hwc" }, /^RangeError: Cannot convolve: layout is "hwc", expected nchw, /],
@@ -133,8 +131,7 @@ Deno.test("calls refuse devices, operands and options that are none, in a senten
   assert.match(await thrown(() => planConv({ problem: PROBLEM } as never)), plan);
 });
 
-Deno.test("operands that nothing reads are refused, wherever they are given", async () => {
-  using gpu = await openDevice();
+test("operands that nothing reads are refused, wherever they are given", async (gpu) => {
   const bias = new Float32Array(4);
   const product = gemmProblem({ m: 1, n: 1, k: 2 });
   const matrices = { a: new Float32Array(2), b: new Float32Array(2) };
@@ -162,8 +159,7 @@ Deno.test("operands that nothing reads are refused, wherever they are given", as
   assert.match(await thrown(() => multiply(gpu, product, matrices, f16)), /the dtype is f32$/);
 });
 
-Deno.test("an epilogue is what is said of it", async () => {
-  using gpu = await openDevice();
+test("an epilogue is what is said of it", async (gpu) => {
   const bias = Float32Array.of(1, -1000, 2, 3);
   const operands = { ...OPERANDS, bias };
   const { result } = await convolve(gpu, PROBLEM, operands, { epilogue: { bias: true } });
@@ -179,8 +175,7 @@ Deno.test("an epilogue is what is said of it", async () => {
   assert.deepEqual(layer.tensors.bias?.shape, [4]);
 });
 
-Deno.test("operands may be changed as soon as convolve() and multiply() have returned their promises", async () => {
-  using gpu = await openDevice();
+test("operands may be changed as soon as convolve() and multiply() have returned their promises", async (gpu) => {
   const input = INPUT.slice();
   const convolved = convolve(gpu, PROBLEM, { ...OPERANDS, input });
   input.fill(7);

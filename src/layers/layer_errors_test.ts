@@ -11,11 +11,11 @@ import { gpuTensor } from "./gpu_tensor.ts";
 import { makeLayer, sharedWorkspace } from "./layer.ts";
 import { prepareProduct } from "./product.ts";
 import { tensorsOf } from "../../tests/support/layer_tensors.ts";
+import { test } from "../../tests/drivers/driver.ts";
 
 const STORAGE = GPUBufferUsage.STORAGE;
 
-Deno.test("encode() says what is wrong with a tensor in one sentence", async () => {
-  using gpu = await openDevice();
+test("encode() says what is wrong with a tensor in one sentence", async (gpu) => {
   using elsewhere = await openDevice();
   using layer = await prepareConvolution(gpu, parseDescriptor("mb1ic2ih4oc30kh3"));
   const { made } = tensorsOf(gpu, layer);
@@ -87,8 +87,7 @@ Deno.test("encode() says what is wrong with a tensor in one sentence", async () 
   );
 });
 
-Deno.test("gpuTensor() takes values of its type and number, and reads and writes while it lives", async () => {
-  using gpu = await openDevice();
+test("gpuTensor() takes values of its type and number, and reads and writes while it lives", async (gpu) => {
   const spec = { dtype: "f32", shape: [3] } as const;
   const one = gpuTensor(gpu, spec, Float32Array.of(1, 2, 3));
   one.write(Float32Array.of(4, 5, 6));
@@ -105,8 +104,7 @@ Deno.test("gpuTensor() takes values of its type and number, and reads and writes
   await assert.rejects(wrapped.read(), /its buffer was made without GPUBufferUsage.COPY_SRC$/);
 });
 
-Deno.test("gpuTensor() and layers say which word or size is none", async () => {
-  using gpu = await openDevice();
+test("gpuTensor() and layers say which word or size is none", async (gpu) => {
   const specs: [object, RegExp][] = [
     [{ shape: [-2, 2] }, /^RangeError: Cannot make a tensor: shape is \[-2,2\], expected whole/],
     [{ shape: [2.5, 2] }, /^RangeError: .* shape is \[2.5,2\], expected whole sizes >= 0$/],
@@ -165,8 +163,7 @@ Deno.test("a layer on a device that is lost throws a DeviceError, in whatever mo
   }
 });
 
-Deno.test("one buffer is two operands, but where a kernel binds one of them as if it were written", async () => {
-  using gpu = await openDevice();
+test("one buffer is two operands, but where a kernel binds one of them as if it were written", async (gpu) => {
   const problem = gemmProblem({ m: 4, n: 4, k: 4 });
   using layer = await prepareProduct(gpu, problem);
   const numbers = Float32Array.from({ length: 16 }, (_, i) => i - 8);

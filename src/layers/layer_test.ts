@@ -1,7 +1,6 @@
 import assert from "#assert";
 import { planBiasGradient } from "../algorithms/bias_gradient/plan.ts";
 import { checkConvolution, convolve } from "../convolve.ts";
-import { openDevice } from "../gpu/device.ts";
 import { execute } from "../gpu/execute.ts";
 import { convProblem, operandTensors, OPERATIONS } from "../problem/conv_problem.ts";
 import { convTransposeProblem } from "../problem/conv_transpose.ts";
@@ -14,11 +13,11 @@ import { prepareConvolution } from "./convolution.ts";
 import { gpuTensor } from "./gpu_tensor.ts";
 import { prepareProduct } from "./product.ts";
 import { tensorsOf } from "../../tests/support/layer_tensors.ts";
+import { test } from "../../tests/drivers/driver.ts";
 
 const STORAGE = GPUBufferUsage.STORAGE;
 
-Deno.test("a layer computes what convolve() does, in all operations, from buffers of the caller's too", async () => {
-  using gpu = await openDevice();
+test("a layer computes what convolve() does, in all operations, from buffers of the caller's too", async (gpu) => {
   for (const op of OPERATIONS) {
     const problem = convProblem({ ...parseDescriptor("mb2ic3ih9oc5kh3ph1"), op });
     using layer = await prepareConvolution(gpu, problem, { layout: "nhwc" });
@@ -44,8 +43,7 @@ Deno.test("a layer computes what convolve() does, in all operations, from buffer
   }
 });
 
-Deno.test("layers of bf16 have its bits on the device, and f32 beside it", async () => {
-  using gpu = await openDevice();
+test("layers of bf16 have its bits on the device, and f32 beside it", async (gpu) => {
   const { tensors } = await prepareProduct(gpu, gemmProblem({ m: 3, n: 1, k: 1 }), {
     dtype: "bf16",
   });
@@ -59,8 +57,7 @@ Deno.test("layers of bf16 have its bits on the device, and f32 beside it", async
   assert.equal((await bits.read())[0], 0x7f807fc0);
 });
 
-Deno.test("a layer's run with an epilogue, timed by execute(), and of a transposed convolution", async () => {
-  using gpu = await openDevice();
+test("a layer's run with an epilogue, timed by execute(), and of a transposed convolution", async (gpu) => {
   const problem = convProblem({
     batch: 1,
     inChannels: 4,
@@ -96,8 +93,7 @@ Deno.test("a layer's run with an epilogue, timed by execute(), and of a transpos
   assert.equal((await checkConvolution(whole, other.data)).verdict, "pass");
 });
 
-Deno.test("a layer of int8 takes scales and a bias in i32, and gives int8", async () => {
-  using gpu = await openDevice();
+test("a layer of int8 takes scales and a bias in i32, and gives int8", async (gpu) => {
   const problem = parseDescriptor("mb2ic6ih9oc5kh3ph1");
   const epilogue = { bias: true, activation: "relu", scale: "channel" } as const;
   const options = { dtype: "i8", outDtype: "i8", layout: "nhwc", epilogue } as const;
@@ -120,8 +116,7 @@ Deno.test("a layer of int8 takes scales and a bias in i32, and gives int8", asyn
   assert.deepEqual(await result.read(), (await convolve(gpu, problem, data, options)).result);
 });
 
-Deno.test("a layer of u8 takes zero points of filters, and gives u8", async () => {
-  using gpu = await openDevice();
+test("a layer of u8 takes zero points of filters, and gives u8", async (gpu) => {
   const problem = parseDescriptor("mb1ic4ih3oc2kh3ph1");
   const epilogue = { bias: false, activation: "none", scale: 0.001, zeroPoint: 9 } as const;
   const integers = { inputDtype: "u8", inputZeroPoint: 7, filterZeroPoint: "channel" } as const;
@@ -144,8 +139,7 @@ Deno.test("a layer of u8 takes zero points of filters, and gives u8", async () =
   assert.deepEqual(await result.read(), (await convolve(gpu, problem, data, options)).result);
 });
 
-Deno.test("prepareProduct() multiplies, with all that is added", async () => {
-  using gpu = await openDevice();
+test("prepareProduct() multiplies, with all that is added", async (gpu) => {
   const problem = gemmProblem({
     m: 9,
     n: 14,
@@ -173,8 +167,7 @@ Deno.test("prepareProduct() multiplies, with all that is added", async () => {
   assert.equal(checked.verdict, "pass", checked.message ?? "");
 });
 
-Deno.test("a bias' gradient is planned for the device, and a layer of it runs", async () => {
-  using gpu = await openDevice();
+test("a bias' gradient is planned for the device, and a layer of it runs", async (gpu) => {
   const problem = parseDescriptor("mb3ic1ih5oc7kh1");
   using layer = await prepareBiasGradient(gpu, problem, { layout: "chwn" });
   const { made, data } = tensorsOf(gpu, layer);
@@ -189,8 +182,7 @@ Deno.test("a bias' gradient is planned for the device, and a layer of it runs", 
   assert.equal(planBiasGradient(asked).algorithm, layer.plan.algorithm);
 });
 
-Deno.test("operands of every operation are the layer's, but for its result", async () => {
-  using gpu = await openDevice();
+test("operands of every operation are the layer's, but for its result", async (gpu) => {
   for (const op of OPERATIONS) {
     using layer = await prepareConvolution(gpu, parseDescriptor("mb1ic2ih4oc3kh3", op));
     const read = Object.keys(layer.tensors).filter((name) => name !== layer.result);

@@ -1,23 +1,14 @@
 import assert from "#assert";
 import { join } from "node:path";
-import { ROOT, run, startDeno } from "../../tests/cli.ts";
+import { inFolder, ROOT, run, startDeno } from "../../tests/cli.ts";
 import { proveWritable, writeAtomically } from "./atomic_write.ts";
-
-async function inTempDir<T>(body: (dir: string) => Promise<T>): Promise<T> {
-  const dir = await Deno.makeTempDir();
-  try {
-    return await body(dir);
-  } finally {
-    await Deno.remove(dir, { recursive: true });
-  }
-}
 
 function names(dir: string): string[] {
   return [...Deno.readDirSync(dir)].map(({ name }) => name).sort();
 }
 
 Deno.test("writeAtomically() shows the file only when it is whole", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "out.txt");
     await Deno.writeTextFile(path, "old");
     await writeAtomically(path, async (write) => {
@@ -31,7 +22,7 @@ Deno.test("writeAtomically() shows the file only when it is whole", async () => 
 });
 
 Deno.test("writeAtomically() leaves the old file and no temporary after an error", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "out.txt");
     await Deno.writeTextFile(path, "old");
     const failing = writeAtomically(path, async (write) => {
@@ -45,7 +36,7 @@ Deno.test("writeAtomically() leaves the old file and no temporary after an error
 });
 
 Deno.test("writeAtomically() names the path where it cannot write", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const write = (path: string) => writeAtomically(path, async (write) => await write(bytes));
     const bytes = new Uint8Array(8);
     const missing = join(dir, "none", "x.npy");
@@ -61,7 +52,7 @@ Deno.test({
   name: "writeAtomically() makes what a link leads to, and leaves the link",
   ignore: Deno.build.os === "windows",
   fn: async () => {
-    await inTempDir(async (dir) => {
+    await inFolder(async (dir) => {
       await Deno.mkdir(join(dir, "folder"));
       await Deno.symlink("folder/second", join(dir, "first"));
       await Deno.symlink("../file", join(dir, "folder/second"));
@@ -88,7 +79,7 @@ Deno.test({
   name: "writeAtomically() writes through a link and keeps the file's mode",
   ignore: Deno.build.os === "windows",
   fn: async () => {
-    await inTempDir(async (dir) => {
+    await inFolder(async (dir) => {
       const [file, link] = [join(dir, "file"), join(dir, "link")];
       await Deno.writeTextFile(file, "old", { mode: 0o600 });
       await Deno.symlink(file, link);
@@ -117,7 +108,7 @@ Deno.test({
 });
 
 Deno.test("proveWritable() leaves what is there as it is, and nothing beside it", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "out.txt");
     await proveWritable(path);
     assert.deepEqual(names(dir), []);
@@ -150,7 +141,7 @@ for (const [signal, code] of [["SIGHUP", 129], ["SIGINT", 130], ["SIGTERM", 143]
     name: `writeAtomically() removes its temporary on ${signal} and exits ${code}`,
     ignore: Deno.build.os === "windows",
     fn: async () => {
-      await inTempDir(async (dir) => {
+      await inFolder(async (dir) => {
         const script = join(dir, "child.ts");
         await Deno.writeTextFile(script, CHILD);
         const args = ["run", "-A", "--no-check", "--config", CONFIG, script, join(dir, "out.npy")];
@@ -174,7 +165,7 @@ Deno.test({
     "writeAtomically() says that a file is larger than the process may write, and leaves nothing",
   ignore: Deno.build.os !== "linux",
   fn: async () => {
-    await inTempDir(async (dir) => {
+    await inFolder(async (dir) => {
       const script = join(dir, "child.ts");
       const large = `
         import { writeAtomically } from ${JSON.stringify(import.meta.resolve("./atomic_write.ts"))};
@@ -187,7 +178,7 @@ Deno.test({
       const limited = 'ulimit -f 32768; exec "$@"';
       const deno = [Deno.execPath(), "run", "-A", "--no-check", "--config", CONFIG, script, path];
       // In KiB. The caches that all tests share may be larger, and the runtime is killed where it writes to them.
-      const { code, stdout } = await inTempDir((cache) =>
+      const { code, stdout } = await inFolder((cache) =>
         run("bash", ["-c", limited, "bash", ...deno], { env: { DENO_DIR: cache } })
       );
       assert.equal(code, 0);
@@ -204,7 +195,7 @@ Deno.test({
   name: "a signal that comes while a file is written without a pause is heard when it is",
   ignore: Deno.build.os === "windows",
   fn: async () => {
-    await inTempDir(async (dir) => {
+    await inFolder(async (dir) => {
       const script = join(dir, "child.ts");
       const busy = `
         import { existsSync } from "node:fs";
@@ -231,7 +222,7 @@ Deno.test({
 });
 
 Deno.test("writeAtomically() waits for what has to go well before the file is there", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "out.txt");
     const bytes = new TextEncoder().encode("new");
     await Deno.writeTextFile(path, "old");

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { ROOT, run } from "../../tests/cli.ts";
+import { ROOT, run, temporaryDirectory } from "../../tests/cli.ts";
 import { isInputError } from "../errors.ts";
 import { readText } from "../read_text.ts";
 import { openBytes, type StreamStart } from "./bytes.ts";
@@ -18,20 +18,17 @@ Deno.test({
     const bytes = await openBytes("/dev/null", START);
     assert.equal(bytes.size, 0);
     bytes.close();
-    const directory = await Deno.makeTempDir();
-    try {
-      const pipe = `${directory}/pipe`;
-      await run("mkfifo", [pipe]);
-      const writing = run("sh", ["-c", 'printf hello > "$0"', pipe]);
-      const piped = await openBytes(pipe, START);
-      await writing;
-      const into = new Uint8Array(4);
-      assert.deepEqual([piped.size, await piped.read(into, 1)], [5, 4]);
-      assert.equal(new TextDecoder().decode(into), "ello");
-      piped.close();
-    } finally {
-      await Deno.remove(directory, { recursive: true });
-    }
+    using temporary = temporaryDirectory();
+    const directory = temporary.path;
+    const pipe = `${directory}/pipe`;
+    await run("mkfifo", [pipe]);
+    const writing = run("sh", ["-c", 'printf hello > "$0"', pipe]);
+    const piped = await openBytes(pipe, START);
+    await writing;
+    const into = new Uint8Array(4);
+    assert.deepEqual([piped.size, await piped.read(into, 1)], [5, 4]);
+    assert.equal(new TextDecoder().decode(into), "ello");
+    piped.close();
   },
 });
 
@@ -56,48 +53,44 @@ Deno.test({
   ignore: Deno.build.os === "windows",
   async fn() {
     const size = 300 * 2 ** 20;
-    const directory = await Deno.makeTempDir();
-    try {
-      const pipe = `${directory}/pipe`;
-      await run("mkfifo", [pipe]);
-      const open = (bytes: number) => {
-        const writing = run("sh", ["-c", `head -c ${bytes} /dev/zero > "$0"`, pipe]);
-        const start = { ...START, promised: () => size, inSequence: () => true };
-        return { writing, opening: openBytes(pipe, start) };
-      };
-      const readAll = async (bytes: number) => {
-        const { writing, opening } = open(bytes);
-        const piped = await opening;
-        assert.equal(piped.size, size);
-        const into = new Uint8Array(2 ** 20);
-        assert.equal(await piped.read(into.subarray(0, 4), 0), 4);
-        let read = 0;
-        try {
-          for (; read < size; read += into.length) {
-            const count = await piped.read(into, read);
-            if (count < into.length) return read + count;
-          }
-          const again = {
-            name: "TypeError",
-            message: `Cannot read ${pipe} twice: it is a pipe of ${size} bytes`,
-          };
-          await assert.rejects(piped.read(into, 0), again);
-          return read;
-        } finally {
-          piped.close();
-          await writing;
+    using temporary = temporaryDirectory();
+    const directory = temporary.path;
+    const pipe = `${directory}/pipe`;
+    await run("mkfifo", [pipe]);
+    const open = (bytes: number) => {
+      const writing = run("sh", ["-c", `head -c ${bytes} /dev/zero > "$0"`, pipe]);
+      const start = { ...START, promised: () => size, inSequence: () => true };
+      return { writing, opening: openBytes(pipe, start) };
+    };
+    const readAll = async (bytes: number) => {
+      const { writing, opening } = open(bytes);
+      const piped = await opening;
+      assert.equal(piped.size, size);
+      const into = new Uint8Array(2 ** 20);
+      assert.equal(await piped.read(into.subarray(0, 4), 0), 4);
+      let read = 0;
+      try {
+        for (; read < size; read += into.length) {
+          const count = await piped.read(into, read);
+          if (count < into.length) return read + count;
         }
-      };
-      assert.equal(await readAll(size), size);
-      assert.equal(await readAll(size - 5), size - 5);
-      await assert.rejects(readAll(size + 1), {
-        name: "SyntaxError",
-        message:
-          `Cannot read ${pipe}: byte ${size}: expected the end of the file, found more bytes`,
-      });
-    } finally {
-      await Deno.remove(directory, { recursive: true });
-    }
+        const again = {
+          name: "TypeError",
+          message: `Cannot read ${pipe} twice: it is a pipe of ${size} bytes`,
+        };
+        await assert.rejects(piped.read(into, 0), again);
+        return read;
+      } finally {
+        piped.close();
+        await writing;
+      }
+    };
+    assert.equal(await readAll(size), size);
+    assert.equal(await readAll(size - 5), size - 5);
+    await assert.rejects(readAll(size + 1), {
+      name: "SyntaxError",
+      message: `Cannot read ${pipe}: byte ${size}: expected the end of the file, found more bytes`,
+    });
   },
 });
 

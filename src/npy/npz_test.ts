@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { inFolder } from "../../tests/cli.ts";
 import { join } from "node:path";
 import { unzipSync, zipSync } from "../deps/fflate.ts";
 import { convertDType } from "../tensor/convert.ts";
@@ -14,15 +15,6 @@ import { openZipEntry, readZipDirectory } from "./zip.ts";
 const FIXTURES = join(import.meta.dirname!, "..", "..", "fixtures");
 const SAMPLE = join(FIXTURES, "sample.npz");
 
-async function inTempDir(body: (dir: string) => Promise<void>): Promise<void> {
-  const dir = await Deno.makeTempDir();
-  try {
-    await body(dir);
-  } finally {
-    await Deno.remove(dir, { recursive: true });
-  }
-}
-
 function bytesOf(value: Tensor): Uint8Array {
   return new Uint8Array([...npyBytes(value)].flatMap((piece) => [...piece]));
 }
@@ -34,7 +26,7 @@ function nameOf(one: EachMember): string | undefined {
 }
 
 Deno.test("writeNpy() and readNpy() round-trip every dtype", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "x.npy");
     for (const dtype of DTYPES) {
       const value = convertDType(COUNTING, dtype);
@@ -46,7 +38,7 @@ Deno.test("writeNpy() and readNpy() round-trip every dtype", async () => {
 });
 
 Deno.test("bf16 is read and written as ml_dtypes does, whole, in parts and in any order", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "x.npy");
     // np.save of np.array([1, 1.5, -2, 3e38, nan, inf], ml_dtypes.bfloat16).
     const saved = Uint8Array.fromHex("803fc03f00c0627fc07f807f");
@@ -76,7 +68,7 @@ Deno.test("bf16 is read and written as ml_dtypes does, whole, in parts and in an
 });
 
 Deno.test("values are rounded to bf16 once, whatever their type and however many pieces they take", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "x.npy");
     const long = new Float64Array(2 ** 21 + 5).fill(1 + 2 ** -8 + 2 ** -40);
     await writeNpy(path, convertDType(tensor("f64", [long.length], long), "bf16"));
@@ -90,7 +82,7 @@ Deno.test("values are rounded to bf16 once, whatever their type and however many
 });
 
 Deno.test("openEach() says what members are that are no tensors, and reads the others", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "x.npz");
     const objects = new Uint8Array(bytesOf(COUNTING));
     objects.set(new TextEncoder().encode("'|O' "), 20);
@@ -154,7 +146,7 @@ Deno.test("openNpy() takes a member, and a lone member without its name", async 
 });
 
 Deno.test("writeNpz() makes an archive that fflate and readNpz() read", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "x.npz");
     const tensors = { a: COUNTING, b: tensor("i64", [], new BigInt64Array([-5n])) };
     await writeNpz(path, tensors);
@@ -165,7 +157,7 @@ Deno.test("writeNpz() makes an archive that fflate and readNpz() read", async ()
 });
 
 Deno.test("chunksAs() gives values in C order, converted, and keeps to the size", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "x.npz");
     const big = tensor("f64", [300_000], Float64Array.from({ length: 300_000 }, (_, i) => i % 251));
     const packed = { "big.npy": bytesOf(big), "x.npy": bytesOf(COUNTING) };
@@ -190,7 +182,7 @@ Deno.test("chunksAs() turns Fortran order and both byte orders around", async ()
   const data = [0, 0, 0, 3, 0, 1, 0, 4, 0, 2, 0, 5];
   const head = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, dict.length, 0];
   const bytes = new Uint8Array([...head, ...new TextEncoder().encode(dict), ...data]);
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "f.npy");
     await Deno.writeFile(path, bytes);
     using source = await openNpy(path);
@@ -201,7 +193,7 @@ Deno.test("chunksAs() turns Fortran order and both byte orders around", async ()
 });
 
 Deno.test("readAs() names the file and the element that an integer dtype cannot hold", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "x.npy");
     await writeNpy(path, tensor("f32", [3], new Float32Array([1, 2, 300])));
     using source = await openNpy(path);
@@ -286,7 +278,7 @@ Deno.test("readZipDirectory() takes the wide sizes of zip64 archives", async () 
 });
 
 Deno.test("openEach() reads an archive of 5,000 members in one go", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "many.npz");
     const names = Array.from({ length: 5000 }, (_, i) => `x${i}`);
     await writeNpz(path, Object.fromEntries(names.map((name) => [name, COUNTING])));
@@ -312,7 +304,7 @@ Deno.test("openEach() reads a large archive's directory once", async () => {
 });
 
 Deno.test("members of one name are refused, which readers take differently", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "x.npz");
     const twice = zipSync({ "a.npy": bytesOf(COUNTING), "b.npy": bytesOf(COUNTING) });
     // Both in the local headers and in the directory.

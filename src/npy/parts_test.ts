@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { inFolder } from "../../tests/cli.ts";
 import { join } from "node:path";
 import { zipSync } from "../deps/fflate.ts";
 import { convertDType } from "../tensor/convert.ts";
@@ -42,15 +43,6 @@ function wholeBytes(value: Tensor): Uint8Array<ArrayBuffer> {
   return new Uint8Array([...npyBytes(value)].flatMap((piece) => [...piece]));
 }
 
-async function inTempDir(body: (dir: string) => Promise<void>): Promise<void> {
-  const dir = await Deno.makeTempDir();
-  try {
-    await body(dir);
-  } finally {
-    await Deno.remove(dir, { recursive: true });
-  }
-}
-
 Deno.test("part() reads entries of any axis, in C and Fortran order, in each dtype; zeros behind the last", async () => {
   const orders = { c: wholeBytes(COUNTING), fortran: fortranBytes() };
   for (const [order, bytes] of Object.entries(orders)) {
@@ -92,7 +84,7 @@ Deno.test("part() says how much of it follows itself in the file", async () => {
 });
 
 Deno.test("parts close nothing, and read a deflated member in sequence", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "x.npz");
     await Deno.writeFile(path, zipSync({ "x.npy": wholeBytes(COUNTING) }, { level: 6 }));
     using source = await openNpy(path);
@@ -105,7 +97,7 @@ Deno.test("parts close nothing, and read a deflated member in sequence", async (
 });
 
 Deno.test("a file that was cut short is found when its part is read", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "x.npy");
     await Deno.writeFile(path, wholeBytes(COUNTING));
     using source = await openNpy(path);
@@ -125,7 +117,7 @@ Deno.test("a file that was cut short is found when its part is read", async () =
 });
 
 Deno.test("writeNpyParts() writes parts along any axis, whole or not at all", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "y.npy");
     for (const axis of [0, 1, 2]) {
       await writeNpyParts(path, { dtype: "f32", shape: SHAPE, axis }, async (write) => {

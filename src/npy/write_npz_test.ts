@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { join } from "node:path";
 import { zipSync } from "../deps/fflate.ts";
-import { ROOT, run, startDeno } from "../../tests/cli.ts";
+import { inFolder, ROOT, run, startDeno } from "../../tests/cli.ts";
 import { convertDType } from "../tensor/convert.ts";
 import { DTYPES } from "../tensor/dtype.ts";
 import { tensor } from "../tensor/tensor.ts";
@@ -11,15 +11,6 @@ import { readNpy, readNpz } from "./npz.ts";
 import { readZipDirectory } from "./zip.ts";
 import { proveNpy, proveRoom, writeNpy, writeNpyParts } from "./write.ts";
 
-async function inTempDir(body: (dir: string) => Promise<void>): Promise<void> {
-  const dir = await Deno.makeTempDir();
-  try {
-    await body(dir);
-  } finally {
-    await Deno.remove(dir, { recursive: true });
-  }
-}
-
 function names(dir: string): string[] {
   return [...Deno.readDirSync(dir)].map(({ name }) => name).sort();
 }
@@ -28,7 +19,7 @@ const COUNTING = tensor("f32", [3, 4], Float32Array.from({ length: 12 }, (_, i) 
 const OTHER = tensor("i64", [], new BigInt64Array([-5n]));
 
 Deno.test("writeNpy() makes an archive, adds members behind those it has, and replaces one", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "all.npz");
     await writeNpy(`${path}:y`, COUNTING);
     await writeNpy(`${path}:layer/b.npy`, OTHER);
@@ -43,7 +34,7 @@ Deno.test("writeNpy() makes an archive, adds members behind those it has, and re
 });
 
 Deno.test("members that are deflated stay so, and so does what is no tensor", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "all.npz");
     const zeros = tensor("f32", [100_000], new Float32Array(100_000));
     const bytes = new Uint8Array([...npyBytes(zeros)].flatMap((piece) => [...piece]));
@@ -58,7 +49,7 @@ Deno.test("members that are deflated stay so, and so does what is no tensor", as
 });
 
 Deno.test("an archive's comment and what it says of its files stay when a member is added", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "all.npz");
     const mtime = new Date(2020, 1, 3, 4, 5, 6);
     const attributes = { comment: "größe", os: 3, attrs: 0o644 << 16, mtime };
@@ -83,7 +74,7 @@ Deno.test("an archive's comment and what it says of its files stay when a member
 });
 
 Deno.test("writeNpyParts() writes parts that follow each other into an archive, and no others", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "all.npz");
     await writeNpy(`${path}:first`, OTHER);
     await writeNpyParts(`${path}:y`, { ...COUNTING, axis: 0 }, async (write) => {
@@ -105,7 +96,7 @@ Deno.test("writeNpyParts() writes parts that follow each other into an archive, 
 });
 
 Deno.test("of several that write a member at once, and may replace none, one does", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "all.npz");
     const all = await Promise.allSettled(
       Array.from({ length: 4 }, () => writeNpy(`${path}:y`, COUNTING, { replace: false })),
@@ -121,7 +112,7 @@ Deno.test("of several that write a member at once, and may replace none, one doe
 });
 
 Deno.test("proveNpy() asks for a member's name, and for --force where it is there", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "all.npz");
     const refused = (member: string, message: RegExp) =>
       assert.rejects(proveNpy(`${path}${member}`, false), message);
@@ -151,7 +142,7 @@ Deno.test("proveNpy() asks for a member's name, and for --force where it is ther
 });
 
 Deno.test("archives of 4 GiB are refused before there is any data", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "all.npz");
     const overhead = 30 + 16 + 46 + 22 + 2 * "y.npy".length;
     const most = 2 ** 32 - 1 - overhead - encodeNpyHeader("u8", [2 ** 32 - 1]).length;
@@ -174,7 +165,7 @@ Deno.test("archives of 4 GiB are refused before there is any data", async () => 
 });
 
 Deno.test("an archive holds 65,535 members and no more", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "all.npz");
     const files = Array.from({ length: 65_535 }, (_, i) => [`x${i}.npy`, new Uint8Array(0)]);
     await Deno.writeFile(path, zipSync(Object.fromEntries(files), { level: 0 }));
@@ -185,7 +176,7 @@ Deno.test("an archive holds 65,535 members and no more", async () => {
 });
 
 Deno.test("of members that programs add at the same time none is lost", async () => {
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "all.npz");
     const script = join(dir, "add.ts");
     await Deno.writeTextFile(
@@ -215,7 +206,7 @@ Deno.test("of members that programs add at the same time none is lost", async ()
 Deno.test("NumPy reads the members of every dtype, and we keep those of its archives", async () => {
   const found = await run("python3", ["-c", "import numpy"]).catch(() => ({ code: 1 }));
   if (found.code !== 0) return console.log("left out: python3 has no numpy");
-  await inTempDir(async (dir) => {
+  await inFolder(async (dir) => {
     const path = join(dir, "all.npz");
     const made = `import numpy as np, sys; np.savez_compressed(sys.argv[1], a=np.arange(6.), ` +
       `f=np.asfortranarray([[1, 2], [3, 4]]), **{"käse": np.float16([1.5])})`;

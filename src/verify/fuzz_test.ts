@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { temporaryDirectory } from "../../tests/cli.ts";
 import { writeNpy } from "../npy/mod.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { tensor } from "../tensor/tensor.ts";
@@ -26,20 +27,17 @@ function withoutZero(one: FuzzCase, value: number): ForeignKernel {
 }
 
 Deno.test("sums of whole numbers in f16 may be of Winograd in f32, as in files: a product's are exact", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    const verdict = async (descriptor: string, value: number) => {
-      const asked = convAsked(parseDescriptor(descriptor), {
-        layout: "nchw",
-        epilogue: NO_EPILOGUE,
-      });
-      const one = { asked, dtype: "f16", data: "integers", special: [], seed: 1 } as const;
-      const judging = { arithmetic: "f16-f32", provider: "own" };
-      return (await runCase(withoutZero(one, value), one, folder, judging)).verdict;
-    };
-    assert.equal(await verdict("mb1ic2ih4oc5kh3ph1", 2e-5), "pass");
-    assert.equal(await verdict("mb1ic2ih3oc4kh1", 2e-5), "fail");
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  using temporary = temporaryDirectory();
+  const folder = temporary.path;
+  const verdict = async (descriptor: string, value: number) => {
+    const asked = convAsked(parseDescriptor(descriptor), {
+      layout: "nchw",
+      epilogue: NO_EPILOGUE,
+    });
+    const one = { asked, dtype: "f16", data: "integers", special: [], seed: 1 } as const;
+    const judging = { arithmetic: "f16-f32", provider: "own" };
+    return (await runCase(withoutZero(one, value), one, folder, judging)).verdict;
+  };
+  assert.equal(await verdict("mb1ic2ih4oc5kh3ph1", 2e-5), "pass");
+  assert.equal(await verdict("mb1ic2ih3oc4kh1", 2e-5), "fail");
 });

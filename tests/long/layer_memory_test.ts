@@ -1,7 +1,6 @@
 import assert from "#assert";
 import { algorithmNames } from "../../src/algorithms/registry.ts";
 import { convolve } from "../../src/convolve.ts";
-import { openDevice } from "../../src/gpu/device.ts";
 import { execute } from "../../src/gpu/execute.ts";
 import type { GpuDevice } from "../../src/gpu/gpu_device.ts";
 import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
@@ -16,9 +15,9 @@ import {
   WorkspaceBuffers,
 } from "../../src/layers/layer.ts";
 import { tensorsOf } from "../support/layer_tensors.ts";
+import { test } from "../drivers/driver.ts";
 
-Deno.test("layers that share a workspace full of NaN compute the same: no kernel reads what none wrote", async () => {
-  using gpu = await openDevice();
+test("layers that share a workspace full of NaN compute the same: no kernel reads what none wrote", async (gpu) => {
   using workspace = sharedWorkspace(gpu);
   let ran = 0;
   for (const op of OPERATIONS) {
@@ -53,8 +52,7 @@ function poison(gpu: GpuDevice, workspace: Workspace): void {
   }
 }
 
-Deno.test("a training step's layers allocate nothing in a run, and free what they have", async () => {
-  using gpu = await openDevice();
+test("a training step's layers allocate nothing in a run, and free what they have", async (gpu) => {
   const counts = countResources(gpu);
   const problem = parseDescriptor("mb2ic4ih8oc8kh3ph1");
   const inUse = () => counts.made - counts.destroyed;
