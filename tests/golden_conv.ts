@@ -146,11 +146,13 @@ function magnitudesOf(golden: GoldenCase, op: Operation): Promise<Magnitudes> {
   const key = `${golden.name} ${op}`;
   const known = magnitudeCache.get(key);
   if (known !== undefined) return known;
-  const made = referenceConv(golden.problems[op], {
+  const tensors = {
     input: { data: golden.input, layout: "nchw" },
     filter: { data: golden.filter, layout: "kcrs" },
     output: { data: golden.gradOutput, layout: "nchw" },
-  }, { workers: 1 });
+  } as const;
+  const operands = operandTensors(op).map((which) => [which, tensors[which]]);
+  const made = referenceConv(golden.problems[op], Object.fromEntries(operands), { workers: 1 });
   magnitudeCache.set(key, made);
   return made;
 }
