@@ -70,6 +70,8 @@ type Tuned = v.InferOutput<typeof TunedSchema>;
 interface TuningLine {
   readonly text: string;
   readonly tuned?: Tuned;
+  /** What is wrong where it is neither a record nor a comment, as a clause. */
+  readonly damage?: string;
 }
 
 /** What a tuning file holds. */
@@ -77,7 +79,7 @@ export interface TuningText {
   readonly lines: readonly TuningLine[];
   /** Records that another version of the program wrote and this one cannot use. */
   readonly foreign: number;
-  /** The first line that is neither a record nor a comment: its number and what is wrong, as a clause. */
+  /** The first line that is damaged, by its number. */
   readonly damage?: { readonly line: number; readonly what: string };
 }
 
@@ -92,14 +94,19 @@ export interface TunedDevice {
 export function readTuningText(text: string): TuningText {
   const lines: TuningLine[] = [];
   let foreign = 0;
-  let damage: TuningText["damage"];
   for (const line of text === "" ? [] : text.replace(/\n$/, "").split("\n")) {
     const read = readLine(line);
-    lines.push({ text: line, ...(typeof read === "object" ? { tuned: read } : {}) });
     if (read === FOREIGN) foreign++;
-    else if (typeof read === "string") damage ??= { line: lines.length, what: read };
+    const said = typeof read === "string"
+      ? { damage: read }
+      : typeof read === "object"
+      ? { tuned: read }
+      : {};
+    lines.push({ text: line, ...said });
   }
-  return { lines, foreign, ...(damage === undefined ? {} : { damage }) };
+  const first = lines.findIndex(({ damage }) => damage !== undefined);
+  if (first < 0) return { lines, foreign };
+  return { lines, foreign, damage: { line: first + 1, what: lines[first]!.damage! } };
 }
 
 const FOREIGN = Symbol("a record of another version");
@@ -140,7 +147,9 @@ export function parseTuning(text: string, source: string): TuningText {
   const read = readTuningText(text);
   if (read.damage === undefined) return read;
   const { line, what } = read.damage;
-  throw new InputSyntaxError(`Cannot read the tuning: ${source}:${line}: ${what}`);
+  throw new InputSyntaxError(
+    `Cannot read the tuning: ${source}:${line}: ${what}; without the line it can be read`,
+  );
 }
 
 /** The winners that were measured on a device: what was checked and found exact, and what `auto` timed by itself. */

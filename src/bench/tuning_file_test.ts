@@ -121,7 +121,8 @@ Deno.test("mergeTuning() keeps every line that it does not know as it is", () =>
 Deno.test("parseTuning() names the line that is malformed", () => {
   assert.throws(() => parseTuning(`${line()}\n{"schema":1,`, "t.jsonl"), {
     name: "SyntaxError",
-    message: "Cannot read the tuning: t.jsonl:2: the line is no JSON",
+    message:
+      "Cannot read the tuning: t.jsonl:2: the line is no JSON; without the line it can be read",
   });
   assert.throws(() => parseTuning(line({ algorithm: "magic" }), "t.jsonl"), {
     message: /^Cannot read the tuning: t\.jsonl:1: algorithm is "magic", expected "direct", "/,

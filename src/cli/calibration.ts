@@ -44,7 +44,7 @@ export function keptCalibration(
     if (!absent.some((kind) => error instanceof kind)) {
       reporter("stderr").message(
         `ignoring the calibration: ${oneSentence(error)}${
-          extent === "size" ? "" : "; run wgconv calibrate again"
+          extent === "size" ? "; deleting it is safe" : "; run wgconv calibrate again"
         }`,
       );
     }

@@ -7,9 +7,9 @@ import { isRefusal } from "../algorithms/refusal.ts";
 import type { TuningTable } from "../algorithms/request.ts";
 import { compileSeconds, measureSize, type Measuring } from "../bench/calibrate/calibrate.ts";
 import { printCalibration } from "../bench/calibrate/model_file.ts";
-import { mergeTuning, printTuning, readTuningText, tuningRecord } from "../bench/tuning_file.ts";
+import { tuningRecord } from "../bench/tuning_file.ts";
 import { defined } from "../defined.ts";
-import { InputSyntaxError, UnsupportedError } from "../errors.ts";
+import { UnsupportedError } from "../errors.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import { counted } from "../report/format.ts";
 import type { TimeRecord, TuningRecord } from "../report/record.ts";
@@ -21,7 +21,7 @@ import { calibrationPath, isUnsized, markUnsized } from "./calibration.ts";
 import { oneSentence } from "./failure.ts";
 import { mergeFile } from "./kept_files.ts";
 import { reporter } from "./output.ts";
-import { saidTuning, type TuningChoice, tuningFile } from "./tuning_options.ts";
+import { saidTuning, type TuningChoice, tuningFile, withRecords } from "./tuning_options.ts";
 
 export const BUDGET_HELP = "seconds to time the best kernels of a problem that is new to this GPU";
 
@@ -148,10 +148,9 @@ export async function learnTuning(
   const count = times.filter((time) => time !== undefined).length;
   if (count < 2) return known;
   const winner = fastestOf(times)!;
-  const lines = learnedRecords(executor, subject, entrants, times, budget)
-    .map((record) => JSON.stringify(record)).join("\n");
+  const records = learnedRecords(executor, subject, entrants, times, budget);
   const path = tuningFile(saidTuning(options));
-  const where = await kept(path, (text) => withRecords(text, lines, path!));
+  const where = await kept(path, (text) => withRecords(text, records, path!));
   reporter("stderr").message(
     `timed ${count} ways in ${seconds.toFixed(1)} s: ${
       entrantName(entrants[winner]!)
@@ -184,13 +183,6 @@ function learnedRecords(
       budget_ms: budget,
     });
   });
-}
-
-/** A tuning file's text with more records. */
-function withRecords(text: string, lines: string, path: string): string {
-  const { lines: old, damage } = readTuningText(text);
-  if (damage !== undefined) throw new InputSyntaxError(`${path}:${damage.line}: ${damage.what}`);
-  return printTuning(mergeTuning(old, readTuningText(lines).lines));
 }
 
 /** Puts what `merge` makes of a file's text in its place; says where it is remembered, or why not. */

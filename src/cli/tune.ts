@@ -4,7 +4,7 @@ import { algorithmNames } from "../algorithms/registry.ts";
 import { benchGroups, type BenchPlan, groupFeatures } from "../bench/bench_plan.ts";
 import type { SuiteProblem } from "../bench/suite.ts";
 import { type TunedGroup, tuneSuite } from "../bench/tune_suite.ts";
-import { countWinners, mergeTuning, printTuning, readTuningText } from "../bench/tuning_file.ts";
+import { countWinners, readTuningText } from "../bench/tuning_file.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { parseDescriptors } from "../problem/descriptor.ts";
 import {
@@ -33,7 +33,7 @@ import { chosenBackend, openGpuExecutor } from "./open_gpu.ts";
 import { proveOutputs } from "./outputs.ts";
 import { ignoredClause, noteIgnored, readSuites, refuseFiles, SUITE } from "./suite_option.ts";
 import { sortParser, TABLE } from "./table_options.ts";
-import { tuningPath } from "./tuning_options.ts";
+import { tuningPath, withRecords } from "./tuning_options.ts";
 import { parsePolicies, someOf, wholeNumber } from "./values.ts";
 import { PROBLEM } from "./problem_options.ts";
 
@@ -264,12 +264,11 @@ export function tuneCommand() {
         groups.push(outcome);
         shown.done();
         rows.add(outcome);
-        const added = outcome.records.map((record) => JSON.stringify(record)).join("\n");
         await writes.attempt(() =>
           mergeFile(path, (text) => {
-            const lines = mergeTuning(readTuningText(text).lines, readTuningText(added).lines);
-            classes = countWinners(lines);
-            return printTuning(lines);
+            const merged = withRecords(text, outcome.records, path);
+            classes = countWinners(readTuningText(merged).lines);
+            return merged;
           })
         );
       }

@@ -2,8 +2,11 @@ import { OUTDATED_TUNING } from "../algorithms/cost/tuned.ts";
 import type { Plan } from "../algorithms/plan.ts";
 import type { TuningTable } from "../algorithms/request.ts";
 import {
+  mergeTuning,
   otherDevice,
   parseTuning,
+  printTuning,
+  readTuningText,
   type TunedDevice,
   tuningTable,
   type TuningText,
@@ -68,7 +71,8 @@ export function refuseTuning(
 
 /**
  * Reads the tuning that `--tuning` names, or the user's own where there is one. `none` is none, and so is the user's own beside a
- * device model, which may be another device's. It is a cache: where it cannot be read, a note says so and there is none.
+ * device model, which may be another device's. It is a cache: where it, or a line of it, cannot be read, a note says so and there is
+ * none.
  *
  * @throws {Deno.errors.NotFound} where the named file is not there.
  * @throws {SyntaxError} with file and line, where it is malformed.
@@ -79,7 +83,15 @@ export function readTuning(choice: TuningChoice): Tuning | undefined {
   if (path === undefined) return undefined;
   const note = reporter("stderr");
   try {
-    const tuning = { path, ...parseTuning(readText(path), path) };
+    const read = option === undefined ? readTuningText : parseTuning;
+    const tuning = { path, ...read(readText(path), path) };
+    if (tuning.damage !== undefined) {
+      const { line, what } = tuning.damage;
+      note.message(
+        `ignoring what is damaged of ${path}, as line ${line}: ${what}; what is measured next takes ` +
+          "its place, and deleting the file is safe",
+      );
+    }
     if (tuning.foreign > 0) {
       note.message(
         `ignoring ${counted(tuning.foreign, "line")} of ${path}: of another version of wgconv`,
@@ -91,10 +103,18 @@ export function readTuning(choice: TuningChoice): Tuning | undefined {
     const isAbsent = absent.some((kind) => error instanceof kind);
     if (option !== undefined && !(isAbsent && choice.tuneBudget)) throw error;
     if (!isAbsent) {
-      note.message(`ignoring the user's tuning: ${oneSentence(error)}`);
+      note.message(`ignoring the user's tuning: ${oneSentence(error)}; deleting it is safe`);
     }
     return undefined;
   }
+}
+
+/** A tuning file's text with more records, in the user's own, which is a cache, without the lines that are damaged. */
+export function withRecords(text: string, records: readonly object[], path: string): string {
+  const added = records.map((record) => JSON.stringify(record)).join("\n");
+  const { lines } = readTuningText(text);
+  const old = path === tuningPath() ? lines.filter(({ damage }) => damage === undefined) : lines;
+  return printTuning(mergeTuning(old, readTuningText(added).lines));
 }
 
 /** The winners on a device. A tuning of other devices is left aside with a word on stderr. */

@@ -71,16 +71,17 @@ Deno.test("the user's tuning is a cache: damaged or unreadable, it costs a note 
     ...{ op: "fwd", dtype: "f32", layout: "nchw", filter_layout: "kcrs", algorithm: "direct" },
     ...{ kernels: [], winner: true, verdict: "pass" },
   };
+  const cache = /^ignoring .*wgconv.tuning\.jsonl.*deleting (it|the file) is safe$/;
   const damages: [() => Promise<void>, RegExp][] = [
-    [() => Deno.writeTextFile(path, "nonsense"), /:1: the line is no JSON$/],
+    [() => Deno.writeTextFile(path, "nonsense"), /, as line 1: the line is no JSON; /],
     [
       () => Deno.writeTextFile(path, `# mine\n${JSON.stringify(record)}\n`),
-      /:2: the problem: Cannot parse problem: /,
+      /, as line 2: the problem: Cannot parse problem: /,
     ],
     [async () => {
       await Deno.remove(path);
       await Deno.mkdir(path);
-    }, /: it is a directory$/],
+    }, /: it is a directory; /],
   ];
   for (const [damage, message] of damages) {
     await damage();
@@ -88,11 +89,25 @@ Deno.test("the user's tuning is a cache: damaged or unreadable, it costs a note 
       const { code, stderr } = await wgconv([...command, PROBLEM, "--runs", "1"], { env });
       assert.equal(code, 0, stderr);
       const notes = stderr.trimEnd().split("\n");
-      assert.match(notes[0]!, /^ignoring the user's tuning: Cannot read /);
+      assert.match(notes[0]!, cache);
       assert.match(notes[0]!, message);
       assert.equal(notes.length, 1);
     }
   }
+  await Deno.remove(path);
+  // What is measured next mends it.
+  const learn = ["conv", "--problem", PROBLEM, "--tune-budget", "5", "--runs", "1"];
+  const told = async () => (await wgconv(learn, { env })).stderr;
+  assert.match(await told(), /; remembered in .*tuning\.jsonl$/m);
+  assert.equal(await told(), "");
+  const good = await Deno.readTextFile(path);
+  await Deno.writeTextFile(path, `{"cut\n# mine\n${good}`);
+  assert.match((await told()).trimEnd(), cache);
+  await Deno.writeTextFile(path, `# mine\n${good.slice(0, -40)}`);
+  const tune = ["tune", PROBLEM, "--algorithm", "direct", "--policy", "auto"];
+  assert.equal((await wgconv(tune, { env })).code, 0);
+  assert.equal(await told(), "");
+  assert.match(await Deno.readTextFile(path), /^# mine$/m);
   const foreign = `${temporary.path}/foreign.jsonl`;
   await Deno.writeTextFile(foreign, `${JSON.stringify({ ...record, schema: 2 })}\n`);
   const named = await succeeds(["conv", "--problem", PROBLEM, "--tuning", foreign]);
@@ -103,7 +118,7 @@ Deno.test("the user's tuning is a cache: damaged or unreadable, it costs a note 
   await Deno.writeTextFile(foreign, "nonsense");
   await refuses(
     ["conv", "--problem", PROBLEM, "--tuning", foreign],
-    /^wgconv: Cannot read the tuning: .*:1: the line is no JSON\n$/,
+    /^wgconv: Cannot read the tuning: .*:1: the line is no JSON; without the line it can be read\n$/,
   );
 });
 
