@@ -1,8 +1,6 @@
 import assert from "#assert";
 import type { TuningTable } from "../algorithms/request.ts";
 import type { TimeRecord } from "../report/record.ts";
-import { parseDescriptor } from "../problem/descriptor.ts";
-import { convSubject } from "../run/conv_subject.ts";
 import { cpuExecutor, type Executor } from "../run/executor.ts";
 import { H200 } from "../algorithms/device/h200.ts";
 import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
@@ -16,12 +14,9 @@ import type { Measuring } from "../bench/calibrate/calibrate.ts";
 import { budgetMs, learnSize, learnTuning } from "./learn.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { type TuningChoice, tuningFile } from "./tuning_options.ts";
+import { plainSubject } from "../../tests/support/plain_subject.ts";
 
-const SUBJECT = convSubject({
-  problem: parseDescriptor("mb8ic64ih28oc64kh3ph1"),
-  layout: "nchw",
-  filterLayout: "kcrs",
-});
+const SUBJECT = plainSubject("mb8ic64ih28oc64kh3ph1");
 const PLANNING = { algorithm: "auto" };
 
 /** A GPU that plans, and says that its candidates took so many ms. */

@@ -6,14 +6,7 @@ import { convSubject } from "../run/conv_subject.ts";
 import { timeline } from "../run/timeline.ts";
 import { tensor } from "../tensor/tensor.ts";
 import { isHeld, readAhead } from "./overlap.ts";
-
-function subjectOf(descriptor: string) {
-  return convSubject({
-    problem: parseDescriptor(descriptor, "fwd"),
-    layout: "nchw",
-    filterLayout: "kcrs",
-  });
-}
+import { plainSubject } from "../../tests/support/plain_subject.ts";
 
 Deno.test("readAhead() reads once, into memory that workers share, what is asked for later", async () => {
   using temporary = temporaryDirectory();
@@ -25,7 +18,7 @@ Deno.test("readAhead() reads once, into memory that workers share, what is asked
   using input = await openNpy(x);
   using filter = await openNpy(w);
   const { during, timings } = timeline();
-  const ahead = readAhead(subjectOf("mb1ic2ih5oc1kh3"), { input, filter }, {
+  const ahead = readAhead(plainSubject("mb1ic2ih5oc1kh3"), { input, filter }, {
     wanted: ({ role }) => role === "input",
     during,
   });
@@ -44,7 +37,7 @@ Deno.test("readAhead() keeps a failure until somebody waits for the data", async
   try {
     await writeNpy(path, tensor("f64", [1, 1, 1, 2], Float64Array.of(1.5, NaN)));
     using input = await openNpy(path);
-    const { problem } = subjectOf("mb1ic1ih1iw2oc1kh1").traits;
+    const { problem } = plainSubject("mb1ic1ih1iw2oc1kh1").traits;
     const integers = convSubject({
       problem: parseDescriptor(problem, "fwd"),
       layout: "nhwc",
@@ -61,8 +54,8 @@ Deno.test("readAhead() keeps a failure until somebody waits for the data", async
 
 Deno.test("isHeld() is of what is read whole: for a check or the CPU, up to a GiB", () => {
   const gpu = { check: "auto", device: "gpu" };
-  assert.ok(isHeld(subjectOf("mb2ic2ih5oc1kh3"), gpu));
-  assert.ok(!isHeld(subjectOf("mb2ic2ih5oc1kh3"), { ...gpu, check: "none" }));
-  assert.ok(isHeld(subjectOf("mb2ic2ih5oc1kh3"), { check: "none", device: "cpu" }));
-  assert.ok(!isHeld(subjectOf("mb128ic64ih224oc64kh3ph1"), gpu));
+  assert.ok(isHeld(plainSubject("mb2ic2ih5oc1kh3"), gpu));
+  assert.ok(!isHeld(plainSubject("mb2ic2ih5oc1kh3"), { ...gpu, check: "none" }));
+  assert.ok(isHeld(plainSubject("mb2ic2ih5oc1kh3"), { check: "none", device: "cpu" }));
+  assert.ok(!isHeld(plainSubject("mb128ic64ih224oc64kh3ph1"), gpu));
 });

@@ -1,19 +1,14 @@
 import assert from "#assert";
-import { parseDescriptor } from "../problem/descriptor.ts";
 import { gemmProblem } from "../problem/gemm_problem.ts";
-import { convSubject } from "./conv_subject.ts";
 import { gemmSubject } from "./gemm_subject.ts";
 import { unravelIndex } from "../tensor/tensor.ts";
 import { coverageOf, strataOf } from "./coverage.ts";
+import { plainSubject } from "../../tests/support/plain_subject.ts";
 
 Deno.test("coverageOf(): whole where small, projected where large, else whole or an output a tile", () => {
   const of = (descriptor: string, op: "fwd" | "bwd-data" | "bwd-filter" = "fwd") =>
     coverageOf(
-      convSubject({
-        problem: { ...parseDescriptor(descriptor), op },
-        layout: "nchw",
-        filterLayout: "kcrs",
-      }),
+      plainSubject(descriptor, { op }),
       { mode: "auto", linear: true },
     );
   assert.equal(of("mb1ic16ih14oc16kh3ph1"), "whole");

@@ -1,29 +1,30 @@
 import assert from "#assert";
 import { openDevice } from "../gpu/device.ts";
-import { parseDescriptor } from "../problem/descriptor.ts";
-import { convSubject } from "./conv_subject.ts";
 import { type Executor, gpuExecutor } from "./executor.ts";
 import { runSubject } from "./runner.ts";
 import { timeline } from "./timeline.ts";
+import { plainSubject } from "../../tests/support/plain_subject.ts";
+
+/** One sample of a plan by name, checked. */
+const RUN = {
+  source: { files: {}, fill: "uniform11", seed: 1 },
+  planning: { algorithm: "direct" },
+  algorithm: "direct",
+  device: "a device",
+  check: "auto",
+  protocol: { samples: 1, fillMs: 0 },
+} as const;
 
 /** Runs a convolution whose check takes a sample and a projection, and notes when what began. */
 async function runProjected(executor: Executor) {
-  const subject = convSubject({
-    problem: parseDescriptor("mb1ic64ih64oc64kh3ph1", "fwd"),
-    layout: "nchw",
-    filterLayout: "kcrs",
+  const subject = plainSubject("mb1ic64ih64oc64kh3ph1", {
     epilogue: { bias: true, activation: "relu" },
   });
   const { during, timings } = timeline();
   const begun: string[] = [];
   const { record, result } = await runSubject(executor, {
+    ...RUN,
     subject,
-    source: { files: {}, fill: "uniform11", seed: 1 },
-    planning: { algorithm: "direct" },
-    algorithm: "direct",
-    device: "a device",
-    check: "auto",
-    protocol: { samples: 1, fillMs: 0 },
     onResult: () => void begun.push("result"),
     during(part, work) {
       begun.push(part);
@@ -54,21 +55,9 @@ Deno.test("runSubject() computes the reference while a GPU with a clock of its o
 
 Deno.test("runSubject() throws what a reference throws that began early, and nothing else is left to throw", async () => {
   using executor = gpuExecutor(await openDevice());
-  const subject = convSubject({
-    problem: parseDescriptor("mb1ic3ih8oc8kh3ph1", "fwd"),
-    layout: "nchw",
-    filterLayout: "kcrs",
-  });
+  const subject = plainSubject("mb1ic3ih8oc8kh3ph1");
   const of = () => Promise.reject(new RangeError("no reference"));
   const failing = { ...subject, reference: { ...subject.reference, of } };
-  const running = runSubject({ ...executor, undisturbed: true }, {
-    subject: failing,
-    source: { files: {}, fill: "uniform11", seed: 1 },
-    planning: { algorithm: "direct" },
-    algorithm: "direct",
-    device: "a device",
-    check: "auto",
-    protocol: { samples: 1, fillMs: 0 },
-  });
+  const running = runSubject({ ...executor, undisturbed: true }, { ...RUN, subject: failing });
   await assert.rejects(running, /^RangeError: no reference$/);
 });

@@ -1,19 +1,14 @@
 import assert from "#assert";
-import { parseDescriptor } from "../problem/descriptor.ts";
 import { gemmProblem } from "../problem/gemm_problem.ts";
-import { convSubject } from "../run/conv_subject.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
 import { fillOperands } from "../run/operands.ts";
 import { bf16round } from "../tensor/convert.ts";
 import { addUnit, exponentOf } from "../simulate/unit_sums.ts";
 import { makeOperands } from "./data.ts";
 import { verifySubject } from "./verify.ts";
+import { plainSubject } from "../../tests/support/plain_subject.ts";
 
-const subject = convSubject({
-  problem: parseDescriptor("mb2ic24ih12oc16kh3ph1"),
-  layout: "nchw",
-  filterLayout: "kcrs",
-});
+const subject = plainSubject("mb2ic24ih12oc16kh3ph1");
 const operands = fillOperands(subject, "normal", 1);
 
 async function exactResult(): Promise<Float32Array<ArrayBuffer>> {
@@ -103,11 +98,7 @@ Deno.test("matrix units that add every second product first pass as f16-f32 wher
 
 Deno.test("f16 results may be of Winograd in f32: where the exact result is 0, they are not", async () => {
   const zeroFails = async (descriptor: string) => {
-    const convolution = convSubject({
-      problem: parseDescriptor(descriptor),
-      layout: "nchw",
-      filterLayout: "kcrs",
-    });
+    const convolution = plainSubject(descriptor);
     const made = makeOperands(convolution, {
       dtype: "f16",
       data: "integers",
@@ -160,11 +151,7 @@ for (const results of ["f16", "bf16"] as const) {
 }
 
 Deno.test("dark parts whose results are 0 or negated are not taken for Winograd in f32", async () => {
-  const convolution = convSubject({
-    problem: parseDescriptor("mb1ic1ih10oc3kh5ph1"),
-    layout: "nchw",
-    filterLayout: "kcrs",
-  });
+  const convolution = plainSubject("mb1ic1ih10oc3kh5ph1");
   const made = makeOperands(convolution, {
     dtype: "bf16",
     data: "dark",
