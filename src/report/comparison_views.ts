@@ -1,6 +1,7 @@
 import { caseLabel, dtypeText, seriesLabel } from "./case_key.ts";
 import { printableMessage } from "../printable.ts";
 import type { ComparedCase, Comparison } from "./comparison.ts";
+import { distinct, withOneSpelling } from "./charts/points.ts";
 import { formatMilliseconds } from "./format.ts";
 import type { ReadCase } from "./record_schema.ts";
 import { type Column, markdownTable, markdownText, textTable } from "./table.ts";
@@ -174,11 +175,11 @@ function firstSentence(text: string): string {
 /** What the tables leave unsaid: regressions by name, and what was not compared. */
 function remarks(comparison: Comparison): string[] {
   const { cases, rule, accuracyRegressions, wrong, onlyBase, onlyNext, replaced } = comparison;
-  const devices = (
-    which: "base" | "next",
-  ) => [...new Set(cases.map((pair) => pair[which].device).filter((device) => device !== ""))];
+  const records = [...cases.map(({ base }) => base), ...cases.map(({ next }) => next)];
+  const names = withOneSpelling(records).map(({ device }) => device);
   const slower = cases.filter(({ regression }) => regression);
-  const [left, right] = [devices("base"), devices("next")];
+  const devices = (of: readonly string[]) => distinct(of.filter((device) => device !== ""));
+  const [left, right] = [devices(names.slice(0, cases.length)), devices(names.slice(cases.length))];
   const unlike = left.length > 0 && right.length > 0 && left.join() !== right.join();
   return [
     ...firstTen(

@@ -21,3 +21,20 @@ Deno.test("a comparison counts cases that ran other kernels because one side had
   const [first] = comparisonData(comparison).cases;
   assert.deepEqual([first!.base.choice, first!.new.choice], [undefined, "measured"]);
 });
+
+Deno.test("a comparison says which devices differ, a card that Dawn and CUDA spell in two ways is one", () => {
+  const record = (device: string) =>
+    readRecord(CaseSchema, {
+      ...{ schema: 1, kind: "case", provider: "wgconv", problem: "a", op: "fwd", dtype: "f16" },
+      ...{ algorithm: "direct", requested: "auto", time_ms: timeOf(1), accuracy: ACCURACY },
+      ...{ verdict: "pass", device },
+    }, "test");
+  const said = (base: string, next: string) =>
+    /^the devices differ: .*$/m.exec(comparisonText(
+      compareRuns([record(base)], [record(next)], "algorithm", { threshold: 0.05, margin: 0.02 }),
+    ))?.[0];
+  assert.equal(said("nvidia-h200", "NVIDIA H200"), undefined);
+  assert.equal(said("nvidia-h200", ""), undefined);
+  const unlike = "the devices differ: NVIDIA H100 and nvidia-h200";
+  assert.equal(said("NVIDIA H100", "nvidia-h200"), unlike);
+});
