@@ -177,7 +177,7 @@ Deno.test("what does not go is said in one sentence", async () => {
   await refused(changed({ buffers: { input: 3 } }), /buffers\.input is a tensor's name/);
   await refused(changed({ when: "ic >" }), /when "ic >": expected a number or a name/);
   await refused(changed({ when: "ic == 6" }), /does not support this problem: it asks for ic == 6/);
-  await refused(changed({ layout: "nhwc" }), /its layout is nhwc/);
+  await refused(changed({ layout: "nhwc" }), /its layout is nhwc, --layout nhwc asks for that/);
   await refused(changed({ activation: "relu" }), /its activation is relu/);
   await refused(changed({ op: "bwd-data" }), /its op is bwd-data/);
   await refused(

@@ -202,7 +202,7 @@ export async function updateBaseline(
     const after = updatedBaseline(plan, before, results, { version: VERSION, adapter });
     const changes = baselineDiff(before, after);
     const count = Object.keys(after.cases).length;
-    said = [...changes, `${path}: ${count} cases, ${changes.length} changed`];
+    said = [...changes, `${path}: ${counted(count, "case")}, ${changes.length} changed`];
     return printBaseline(after);
   });
   said.forEach(line);

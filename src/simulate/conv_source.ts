@@ -43,6 +43,8 @@ export interface ConvOperands {
   readonly geometry: Geometry;
   readonly first: HostArray;
   readonly second: HostArray;
+  /** The place that is read for one beyond an axis of the input, if that is inside; zeros are where absent. */
+  readonly beyond?: (at: number, size: number) => number;
 }
 
 /** @throws {TypeError} where an operand is missing. */
@@ -190,7 +192,7 @@ export function convSource(
   share: TileShare | undefined,
   { inner = "channels", transformed, math, scaled, highs }: PlanArithmetic,
 ): SumSource {
-  const { geometry: g, first, second } = operands;
+  const { geometry: g, first, second, beyond } = operands;
   // Halves are of transforms that enlarge nothing, as f16 is.
   const kept = transformed === "f16" || math === "f16x3" ? "f16" : "f32";
   const tiles = threeTiles(share);
@@ -203,6 +205,7 @@ export function convSource(
       counts[d]!,
       share,
       block.lefts.map((left) => left[d + 1]!),
+      beyond,
     )
   ) as [AxisOffsets, AxisOffsets, AxisOffsets];
   const leftAxes = axes.map(({ left }) => left);
@@ -347,6 +350,7 @@ function axisOffsets(
   units: number,
   share: TileShare | undefined,
   tiles: readonly number[],
+  beyond: ConvOperands["beyond"],
 ): AxisOffsets {
   const { first: firstColumn, count: columns } = columnsOf(share, d) ??
     { first: 0, count: g.outputSize[d]! };
@@ -360,7 +364,13 @@ function axisOffsets(
     }
     return offsets;
   };
-  const input = (at: number) => inside(at, g.inputSize[d]!, g.inputStrides[d + 2]!);
+  const size = g.inputSize[d]!;
+  const input = (at: number) =>
+    inside(
+      beyond === undefined || (at >= 0 && at < size) ? at : beyond(at, size),
+      size,
+      g.inputStrides[d + 2]!,
+    );
   const tap = (at: number) => inside(at, g.filterSize[d]!, g.filterStrides[d + 2]!);
   const place = (at: number) => inside(at, g.outputSize[d]!, g.outputStrides[d + 2]!);
   if (g.op === "fwd") {

@@ -1,4 +1,5 @@
 /** Faults that kernels of convolutions typically have. */
+import { defined } from "../defined.ts";
 import { type ConvProblem, operandTensors, tensorShape } from "../problem/conv_problem.ts";
 import { type Activation, operandOf } from "../problem/activations.ts";
 import { activate } from "../problem/activations.ts";
@@ -34,6 +35,7 @@ interface ConvVariant {
   readonly geometry?: Geometry;
   readonly first?: HostArray;
   readonly second?: HostArray;
+  readonly beyond?: ConvOperands["beyond"];
   /** The group whose operands on the left, and the channel of all groups together whose ones on the right, an output takes. */
   readonly groupOf?: (channel: number) => number;
   /** How many times the bias is added. */
@@ -67,6 +69,7 @@ function convVariant(
     geometry: variant.geometry ?? own,
     first: variant.first ?? of.first,
     second: variant.second ?? of.second,
+    ...defined({ beyond: variant.beyond }),
   };
   const grid = gridOf(of, {});
   const area = shape.slice(2).reduce((all, one) => all * one, 1);
@@ -318,8 +321,18 @@ function paddingVariants({ problem, geometry: g }: ConvCase): Named {
     ...(g.padding.some((pad) => pad > 0)
       ? [["no padding in front", { geometry: { ...g, padding: none } }]] as const
       : []),
+    ...(problem.op !== "bwd-data" && [...g.padding, ...ends].some((pad) => pad > 0)
+      ? BEYOND.map(([name, beyond]) => [`padding that ${name}, not of zeros`, { beyond }] as const)
+      : []),
   ];
 }
+
+/** What frameworks pad with beside zeros. */
+const BEYOND: readonly (readonly [name: string, beyond: (at: number, size: number) => number])[] = [
+  ["repeats the edge", (at, size) => Math.max(0, Math.min(size - 1, at))],
+  ["mirrors the input", (at, size) => at < 0 ? -at : 2 * (size - 1) - at],
+  ["wraps around", (at, size) => ((at % size) + size) % size],
+];
 
 function groupVariants({ problem: { groups, op }, geometry: g }: ConvCase): Named {
   if (groups === 1 || op !== "fwd") return [];

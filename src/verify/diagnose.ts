@@ -9,7 +9,15 @@ import { type HostData, type HostOperands, isIntegral, type Subject } from "../r
 import { elementCount } from "../tensor/tensor.ts";
 import { axisNames, byteHypotheses, convCase, convHypotheses } from "./conv_hypotheses.ts";
 import { gemmHypotheses, PRODUCT_NAMES } from "./gemm_hypotheses.ts";
-import { bestMatch, type Hypothesis, type Match, sampledOutputs, spread } from "./hypothesis.ts";
+import {
+  bestMatch,
+  type Hypothesis,
+  type Match,
+  type SampledOutputs,
+  sampledOutputs,
+  shifted,
+  spread,
+} from "./hypothesis.ts";
 import { type Verified, type VerifyOptions, verifySubject } from "./verify.ts";
 
 /** A result that failed. */
@@ -61,12 +69,24 @@ export async function diagnose(failed: FailedResult): Promise<Diagnosis> {
     ...hypothesesOf(subject, operands),
   ];
   const whole = bestMatch(hypotheses, tried);
-  const match = whole ?? bestMatch(hypotheses, sampledOutputs(reference, result, 0, some));
+  const there = whole ?? bestMatch(hypotheses, sampledOutputs(reference, result, 0, some));
+  const match = there ?? bestMatch(shiftedHypotheses(subject, tried), tried);
   // Roundings are of all outputs, and leave no zeros.
   const few = found.wrong.length > 0 &&
     (found.wrong.length < ROUNDED.share * found.checked || found.zeros === found.wrong.length);
   const arithmetic = match || few ? undefined : await otherArithmetic(failed);
-  return { where, partly: whole === undefined, ...defined({ match, arithmetic, worst }) };
+  return {
+    where,
+    partly: whole === undefined && there !== undefined,
+    ...defined({ match, arithmetic, worst }),
+  };
+}
+
+/** Values that were added along an axis, where biases are. */
+function shiftedHypotheses(subject: Subject, tried: SampledOutputs): readonly Hypothesis[] {
+  const { asked, shape } = subject;
+  const axes = "gemm" in asked ? [1, 2] : asked.conv.problem.op === "fwd" ? [1] : [];
+  return axes.map((axis) => shifted(tried, shape, axis, namesOf(subject)[axis]!));
 }
 
 /** Another arithmetic than the one claimed that errs as the result does. */

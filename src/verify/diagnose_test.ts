@@ -20,6 +20,8 @@ interface Loops {
   readonly channels?: number;
   readonly flip?: boolean;
   readonly firstGroup?: boolean;
+  /** The place that is read for one beyond the input. */
+  readonly beyond?: (at: number) => number;
   readonly round?: (value: number) => number;
   /** Where in the input and in the filter an element of canonical indices lies. */
   readonly x?: (n: number, c: number, h: number, w: number) => number;
@@ -48,7 +50,11 @@ function convolved({ input, filter, bias }: HostOperands, loops: Loops): Float32
           for (let ch = 0; ch < channels; ch++) {
             for (let r = 0; r < taps; r++) {
               for (let s = 0; s < taps; s++) {
-                const h = p * stride + r * dilation - top, v = q * stride + s * dilation - left;
+                const [h, v] = [p * stride + r * dilation - top, q * stride + s * dilation - left]
+                  .map((at) => at < 0 || at >= size ? loops.beyond?.(at) ?? -1 : at) as [
+                    number,
+                    number,
+                  ];
                 if (h < 0 || v < 0 || h >= size || v >= size) continue;
                 const [fr, fs] = flip ? [taps - 1 - r, taps - 1 - s] : [r, s];
                 sum = Math.fround(
@@ -97,6 +103,9 @@ const FAULTS: readonly (readonly [right: Loops, wrong: Loops, name: RegExp])[] =
   [{}, { padding: [0, 0] }, /one less in front and one more behind$|^no padding in front/],
   [{}, { padding: [1, 0] }, /one less in front and one more behind, along columns/],
   [{}, { padding: [2, 2] }, /one more in front and one less behind$/],
+  [{}, { beyond: (at) => at < 0 ? 0 : 6 }, /^padding that repeats the edge/],
+  [{}, { beyond: (at) => at < 0 ? -at : 12 - at }, /^padding that mirrors the input/],
+  [{}, { beyond: (at) => at < 0 ? at + 7 : at - 7 }, /^padding that wraps around/],
   [{ biases: 1 }, { biases: 0 }, /^the bias missing/],
   [{ biases: 1 }, { channels: 0 }, /^the bias alone/],
   [{ biases: 1 }, { biases: 2 }, /^the bias added twice/],
@@ -178,6 +187,10 @@ Deno.test("a diagnosis names zeros, factors, swaps of the result, and rounded op
     [right.map((value) => -value), /the other sign/],
     [right.map((value) => value * 0.5), /all results times 0\.5/],
     [right.map((value) => value + 0.25), /all results plus 0\.25/],
+    [
+      right.map((value, i) => value + (Math.floor(i / 49) % 8) ** 2),
+      /in channels 1 to 7; the result matches with a value added to each channel, as a bias is/,
+    ],
     [right.map((value) => Math.max(0, value)), /are 0 where .* relu, which is not asked for/],
     [right.map((_, i) => right[i < 784 ? i : i - 784]!), /in image 2; there .* image 0 in place/],
     [

@@ -10,7 +10,7 @@ import {
 import { rowMajorStrides, unravelIndex } from "../tensor/tensor.ts";
 
 /** Outputs, and what they should be. */
-interface SampledOutputs {
+export interface SampledOutputs {
   /** Canonical and flat. */
   readonly indices: readonly number[];
   readonly got: readonly number[];
@@ -129,6 +129,29 @@ function said(value: number): string {
   return Math.abs(more) < 1e-3 && more !== 0
     ? `1 ${more < 0 ? "-" : "+"} ${Math.abs(more).toExponential(1)}`
     : `${Number(value.toPrecision(4))}`;
+}
+
+/** The same outputs with what fits best added to each entry of an axis; not known of entries that have one output. */
+export function shifted(
+  { indices, got, expected }: SampledOutputs,
+  shape: readonly number[],
+  axis: number,
+  name: string,
+): Hypothesis {
+  const entries = indices.map((index) => unravelIndex(index, shape)[axis]!);
+  const sums = new Map<number, { sum: number; count: number }>();
+  entries.forEach((entry, i) => {
+    const { sum, count } = sums.get(entry) ?? { sum: 0, count: 0 };
+    sums.set(entry, { sum: sum + got[i]! - expected[i]!, count: count + 1 });
+  });
+  return {
+    name: `a value added to each ${name}, as a bias is`,
+    values: () =>
+      Float64Array.from(expected, (value, i) => {
+        const { sum, count } = sums.get(entries[i]!)!;
+        return count < 2 ? NaN : value + sum / count;
+      }),
+  };
 }
 
 function distance(a: ArrayLike<number>, b: ArrayLike<number>, places: readonly number[]): number {

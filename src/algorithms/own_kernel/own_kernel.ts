@@ -78,8 +78,10 @@ function refuseConv(own: OwnKernel, request: PlanRequest): string | undefined {
     unlessWhen(own, withValues(own, convNames(problem)));
 }
 
+/** Why a kernel is of another kind than is asked for, with the option that asks for its own. */
 function differs(what: string, own: string, asked: string): string | undefined {
-  return own === asked ? undefined : `its ${what} is ${own}`;
+  const option = what === "result" ? "out-dtype" : what.replace(" ", "-");
+  return own === asked ? undefined : `its ${what} is ${own}, --${option} ${own} asks for that`;
 }
 
 function unbound(what: string, asked: boolean, bound: ReadonlySet<string>): string | undefined {
