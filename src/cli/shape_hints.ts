@@ -162,9 +162,9 @@ export interface LyingProblem {
  * @throws as {@linkcode problemFromShapes}.
  */
 export function problemOfLying(asked: LyingShapes): LyingProblem {
+  const { shapes: _, layout: __, filterLayout: ___, ...known } = asked;
   return {
-    // What of it is not of a problem's shapes goes unread.
-    problem: problemFromShapes({ ...asked, ...canonicalShapes(asked) }),
+    problem: problemFromShapes({ ...known, ...canonicalShapes(asked) }),
     batched: batchedShapes(asked),
   };
 }

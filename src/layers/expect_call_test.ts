@@ -34,11 +34,19 @@ const BAD_PROBLEMS: [unknown, RegExp][] = [
   [{ ...PROBLEM, groups: 3 }, /^RangeError: Cannot convolve: 3 groups do not divide 4 input/],
   [{ ...PROBLEM, filterSize: undefined }, /^TypeError: .* filter size is undefined, expected an/],
   [{ ...PROBLEM, batch: 1.5 }, /^RangeError: Cannot convolve: batch is 1.5, expected >= 0$/],
+  [
+    { ...PROBLEM, pading: 1 },
+    /^TypeError: .*: nothing reads the field of the problem pading, only/,
+  ],
   [{ ...PROBLEM, op: "forward" }, /^RangeError: Cannot convolve: op is "forward", expected fwd, /],
 ];
 const BAD_PRODUCTS: [unknown, RegExp][] = [
   [null, /^TypeError: Cannot multiply: the problem is null, expected an object of sizes$/],
   [{ ...gemmProblem({ m: 2, n: 2, k: 2 }), m: -1 }, /^RangeError: .* m is -1, expected >= 0$/],
+  [
+    { m: 2, n: 2, k: 2, relu: true },
+    /^TypeError: .*: nothing reads the field of the problem relu,/,
+  ],
   [{ ...gemmProblem({ m: 2, n: 2, k: 2 }), transpose: "x" }, /^RangeError: .* transpose is "x", /],
 ];
 

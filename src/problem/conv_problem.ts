@@ -1,5 +1,5 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
-import { expectArray, expectObject, expectWord, said } from "../expect.ts";
+import { expectArray, expectFields, expectObject, expectWord, said } from "../expect.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { type AxisValues, bothSides, type PaddingMode, paddingOf, perAxis } from "./padding.ts";
 
@@ -136,6 +136,7 @@ export function refuseGroups(groups: number, inChannels: number, outChannels: nu
 export function convProblem(init: ConvProblemInit): ConvProblem {
   const doing = "Cannot convolve";
   expectObject(doing, "the problem", init, "sizes");
+  expectFields(doing, "field of the problem", init, PROBLEM_FIELDS);
   const { op = "fwd" } = init;
   expectWord(doing, "op", op, OPERATIONS);
   expectArray(doing, "input size", init.inputSize);
@@ -261,6 +262,11 @@ export function convProblem(init: ConvProblemInit): ConvProblem {
     ...(init.name === undefined ? {} : { name: init.name }),
   };
 }
+
+const PROBLEM_FIELDS: readonly (keyof ConvProblemInit)[] = [
+  ...["op", "batch", "inChannels", "outChannels", "groups", "inputSize", "filterSize"] as const,
+  ...["outputSize", "stride", "paddingBegin", "paddingEnd", "padding", "dilation", "name"] as const,
+];
 
 function spell(field: string): string {
   return field.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);

@@ -1,5 +1,5 @@
 import { InputRangeError } from "../errors.ts";
-import { expectArray, expectObject } from "../expect.ts";
+import { expectArray, expectFields, expectObject } from "../expect.ts";
 import { type ConvProblem, convProblem, dilatedSize } from "./conv_problem.ts";
 import { type AxisValues, bothSides, endBefore, perAxis } from "./padding.ts";
 
@@ -28,6 +28,11 @@ export interface ConvTransposeInit {
   /** For people. */
   name?: string;
 }
+
+const FIELDS: readonly (keyof ConvTransposeInit)[] = [
+  ...["batch", "inChannels", "outChannels", "groups", "inputSize", "filterSize"] as const,
+  ...["stride", "padding", "outputPadding", "dilation", "name"] as const,
+];
 
 /**
  * A transposed convolution (`conv_transpose1d/2d/3d`) as the backward-data convolution that it is: each axis of the result
@@ -58,6 +63,7 @@ export interface ConvTransposeInit {
  */
 export function convTransposeProblem(init: ConvTransposeInit): ConvProblem {
   expectObject("Cannot convolve", "the problem", init, "sizes");
+  expectFields("Cannot convolve", "field of the problem", init, FIELDS);
   expectArray("Cannot convolve", "input size", init.inputSize);
   expectArray("Cannot convolve", "filter size", init.filterSize);
   const rank = init.inputSize.length;

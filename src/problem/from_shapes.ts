@@ -1,5 +1,5 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
-import { expectArray, expectObject, expectWord } from "../expect.ts";
+import { expectArray, expectFields, expectObject, expectWord } from "../expect.ts";
 import {
   type AxisValues,
   bothSides,
@@ -45,6 +45,11 @@ export interface ShapesInit {
   dilation?: AxisValues;
 }
 
+const FIELDS: readonly (keyof ShapesInit)[] = [
+  ...["op", "input", "filter", "output", "inputSize", "filterSize"] as const,
+  ...["groups", "stride", "padding", "dilation"] as const,
+];
+
 /**
  * The problem that the shapes of an operation's two operands describe.
  *
@@ -70,6 +75,7 @@ export function problemFromShapes(init: ShapesInit): ConvProblem {
   expectObject("Cannot convolve", "what is known", init, "shapes");
   const { op, groups } = init;
   expectWord("Cannot convolve", "op", op, OPERATIONS);
+  expectFields("Cannot convolve", "field of what is known", init, FIELDS);
   const [first, second] = operands(init);
   const rank = first.shape.length - 2;
   if (second.shape.length !== first.shape.length) {

@@ -1,5 +1,5 @@
 import { InputRangeError } from "../errors.ts";
-import { expectObject, expectWord } from "../expect.ts";
+import { expectFields, expectObject, expectWord } from "../expect.ts";
 import type { DType } from "../tensor/dtype.ts";
 import { type Activation, PLAIN_ACTIVATIONS } from "./activations.ts";
 
@@ -75,7 +75,7 @@ export function gemmProblem(
 ): GemmProblem {
   const doing = "Cannot multiply";
   expectObject(doing, "the problem", init, "sizes");
-  const problem: GemmProblem = {
+  const plain = {
     batch: 1,
     transpose: "nn",
     alpha: 1,
@@ -83,8 +83,9 @@ export function gemmProblem(
     bias: "none",
     activation: "none",
     residual: false,
-    ...init,
-  };
+  } as const;
+  expectFields(doing, "field of the problem", init, ["m", "n", "k", "name", ...Object.keys(plain)]);
+  const problem: GemmProblem = { ...plain, ...init };
   expectWord(doing, "transpose", problem.transpose, TRANSPOSES);
   expectWord(doing, "bias", problem.bias, BIAS_SIDES);
   expectWord(doing, "activation", problem.activation, PLAIN_ACTIVATIONS);
