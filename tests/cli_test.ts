@@ -74,6 +74,9 @@ Deno.test("texts are read from stdin as from files: limits, suites, records", as
   const none = await wgconv([...plan, "--limits", "-"], input("maxBufferSize = 1"));
   assert.equal(none.code, 2);
   assert.match(none.stderr, /expected a JSON object of device limits/);
+  const least = await wgconv([...plan, "--limits", "-"], input('{"maxBufferSize":100}'));
+  assert.equal(least.code, 2);
+  assert.match(least.stderr, /maxBufferSize is 100, expected a whole number >= 256/);
   const suite = ["bench", "--suite", "-", "--device", "cpu", "--runs", "1", "--json"];
   const { stdout, code } = await wgconv(suite, input("mb1ic4ih8oc4kh3\n"));
   assert.equal(code, 0);

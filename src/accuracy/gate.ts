@@ -89,7 +89,7 @@ function overflowText(
   { result }: Precision,
 ): string {
   const mend = result === "f16"
-    ? "; --out-dtype f32 holds it, and so do gradients of a smaller --loss-scale"
+    ? "; results in f32 hold it, and so do gradients of a smaller loss scale"
     : "";
   return `${count} of ${checked} outputs overflow ${result} to infinity: the reference reaches ` +
     `${figure(largest)}${mend}`;

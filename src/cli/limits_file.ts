@@ -16,9 +16,12 @@ export function readLimitsFile(path: string): DeviceLimits {
   for (const name of Object.keys(DEFAULT_LIMITS)) {
     const value = json[name];
     if (value === undefined) continue;
-    if (!isLimit(name, value)) {
+    const least = leastOf(name);
+    if (!(typeof value === "number" && Number.isSafeInteger(value) && value >= least)) {
       throw new InputTypeError(
-        `Cannot read ${path}: ${name} is ${JSON.stringify(value)}, no limit of a device`,
+        `Cannot read ${path}: ${name} is ${
+          JSON.stringify(value)
+        }, expected a whole number >= ${least}`,
       );
     }
     limits[name] = value;
@@ -26,10 +29,9 @@ export function readLimitsFile(path: string): DeviceLimits {
   return { ...DEFAULT_LIMITS, ...limits };
 }
 
-/** Whether a device may have this limit: bindings begin at multiples of 256 bytes. */
-function isLimit(name: string, value: unknown): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value) &&
-    value >= (name.endsWith("Size") ? 256 : 1);
+/** The least that a device may have of a limit: bindings begin at multiples of 256 bytes. */
+function leastOf(name: string): number {
+  return name.endsWith("Size") ? 256 : 1;
 }
 
 function limitsObject(text: string, path: string): Record<string, unknown> {

@@ -209,9 +209,7 @@ function whereText(
   names: readonly string[],
 ): string {
   if (wrong.length === 0) {
-    return `none of ${
-      grouped(checked)
-    } outputs is wrong by itself, their errors are too large together`;
+    return `none of ${grouped(checked)} outputs is wrong by itself`;
   }
   const places = shape.flatMap((size, axis) => placesText(counts[axis]!, size, names[axis]!));
   if (wrong.length > 1 && atBorder === wrong.length) places.push("at the border");

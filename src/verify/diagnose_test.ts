@@ -209,6 +209,25 @@ Deno.test("a diagnosis names zeros, factors, swaps of the result, and rounded op
   }
 });
 
+Deno.test("a diagnosis calls no infinity wrong that the type of results makes", async () => {
+  const subject = subjectOf({});
+  const operands = fillOperands(subject, "constant", 1);
+  const large = Object.fromEntries(
+    Object.entries(operands).map((
+      [role, data],
+    ) => [role, (data as Float32Array).map(() => 60_000)]),
+  );
+  const result = convolved(large, {}).map(() => Infinity);
+  const options = { arithmetic: "f16-f32-f16" };
+  const verified = await verifySubject(subject, large, result, options);
+  assert.match(verified.message ?? "", /overflow f16 to infinity: .* results in f32 hold it/);
+  const failed = { subject, operands: large, result, verified, ...options };
+  assert.equal(
+    diagnosisText(await diagnose(failed)),
+    "none of 1,176 outputs is wrong by itself",
+  );
+});
+
 for (const op of ["bwd-data", "bwd-filter"] as const) {
   Deno.test(`a diagnosis names faults of gradients: ${op}`, async () => {
     const sizes = { op, batch: 2, inChannels: 6, outChannels: 4 };
