@@ -158,7 +158,12 @@ function epilogueVariants({ problem: { op }, geometry, bias, activation }: ConvC
       ["the bias subtracted", { biases: -1 }],
     ] as const),
     ...(acts
-      ? [[`no ${activation}`, { activation: "none" }]] as const
+      ? [
+        [`no ${activation}`, { activation: "none" }],
+        ...(activation === "relu"
+          ? []
+          : [[`relu in place of ${activation}`, { activation: "relu" }]] as const),
+      ] as const
       : op === "fwd"
       ? [["relu, which is not asked for", { activation: "relu" }]] as const
       : []),

@@ -7,6 +7,7 @@ import { fillOperands, fromCanonical } from "../run/operands.ts";
 import type { HostOperands, Subject } from "../run/subject.ts";
 import { bf16round } from "../tensor/convert.ts";
 import { diagnose, diagnosisText } from "./diagnose.ts";
+import { bestMatch } from "./hypothesis.ts";
 import { verifySubject } from "./verify.ts";
 
 /** What a plain convolution does, and may do wrongly. */
@@ -207,6 +208,13 @@ Deno.test("a diagnosis names zeros, factors, swaps of the result, and rounded op
   for (const [result, text] of texts) {
     assert.match(diagnosisText(await diagnosed(subject, operands, result)), text);
   }
+});
+
+Deno.test("a fault that leaves nothing but zeros is not named", () => {
+  const indices = [0, 1, 2, 3, 4], one = indices.map(() => 1), zero = indices.map(() => 0);
+  const nothing = { name: "nothing", values: () => Float64Array.from(zero) };
+  const sample = { indices, got: zero, expected: [1, 2, 3, 4, 5], magnitudes: one };
+  assert.equal(bestMatch([nothing], sample), undefined);
 });
 
 Deno.test("a diagnosis calls no infinity wrong that the type of results makes", async () => {

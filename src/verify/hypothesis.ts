@@ -88,7 +88,7 @@ export function bestMatch(
     const rest = distance(got, made, known), own = distance(got, expected, known);
     // Earlier ones are simpler.
     const size = norm(known.map((at) => made[at]!));
-    if (!(rest <= EXPLAINED * Math.min(own, size))) continue;
+    if (size === 0 || !(rest <= EXPLAINED * Math.min(own, size))) continue;
     if (best === undefined || rest < CLEARLY * best.rest) best = { name, rest, relL2: rest / size };
   }
   return best && { name: best.name, relL2: best.relL2 };

@@ -39,8 +39,16 @@ interface Judged extends Pick<Checked, "verdict" | "accuracy"> {
   readonly rounding: PlanArithmetic;
 }
 
+/** Roundings that a result shows. */
+export interface Trace {
+  /** A reason to fail. */
+  readonly text: string;
+  /** Whether no other arithmetic rounds so either. */
+  readonly final?: boolean;
+}
+
 /**
- * What a result that passes shows of coarser roundings than its arithmetic has: a reason to fail; undefined of nothing.
+ * What a result that passes shows of coarser roundings than its arithmetic has; undefined of nothing.
  *
  * @param result As it lies in memory.
  */
@@ -48,14 +56,16 @@ export async function coarserTrace(
   reference: Reference,
   result: HostData,
   verified: Judged,
-): Promise<string | undefined> {
+): Promise<Trace | undefined> {
   const { subject, operands } = reference;
   if (isIntegral(subject) || verified.verdict !== "pass") return undefined;
   const outputs = sampledOutputs(reference, result, COUNT);
   const grain = coarserGrain(outputs, verified);
-  if (grain !== undefined) return `all results are numbers of ${grain}`;
+  if (grain !== undefined) return { text: `all results are numbers of ${grain}` };
   const cut = cutResults(reference, outputs, verified);
-  if (cut !== undefined) return `results are rounded toward zero, not to the nearest ${cut}`;
+  if (cut !== undefined) {
+    return { text: `results are rounded toward zero, not to the nearest ${cut}`, final: true };
+  }
   const { rel_l2 } = verified.accuracy;
   const { operands: own = "f32", sums } = verified.rounding;
   if (sums === "f64" || !(rel_l2 >= LEAST_REL_L2)) return undefined;
@@ -68,7 +78,7 @@ export async function coarserTrace(
     const errors = order.map(([, i], at) => (outputs.got[i]! - outputs.expected[i]!) * over[at]!);
     const made = order.map(([, i], at) => (values[at]! - outputs.expected[i]!) * over[at]!);
     if (rmsOf(made) > LEAST_MADE && isMadeOf(errors, made)) {
-      return `errors are those of operands in ${WORDS[kind]}`;
+      return { text: `errors are those of operands in ${WORDS[kind]}` };
     }
   }
   return undefined;

@@ -5,7 +5,7 @@ import { caseChecks } from "../run/case_checks.ts";
 import { type Checked, type Reference, yardstickOf } from "../run/check.ts";
 import { type HostData, type HostOperands, isIntegral, type Subject } from "../run/subject.ts";
 import { type Claim, type ClaimedCase, parseClaims, type Way } from "./claims.ts";
-import { coarserTrace } from "./traces.ts";
+import { coarserTrace, type Trace } from "./traces.ts";
 import { beforeRounding, isScaled } from "./unrounded.ts";
 
 /** What errors that `auto` ascribes to an arithmetic are of its usual ones, at least. */
@@ -63,8 +63,10 @@ export async function verifySubject(
     others.forEach(({ arithmetic }) => tried.add(JSON.stringify(arithmetic)));
     const passed = await checkWays(others, reference, check);
     if (passed === undefined) continue;
-    const verified = withTrace(passed, await coarserTrace(reference, result, passed));
-    traced ||= verified.verdict !== passed.verdict;
+    const trace = await coarserTrace(reference, result, passed);
+    const verified = withTrace(passed, trace);
+    if (trace?.final) return verified;
+    traced ||= trace !== undefined;
     // Of `auto` the finest arithmetic says why it fails.
     nearest ??= verified;
     if (verified.verdict === "fail") continue;
@@ -187,8 +189,8 @@ async function checkWays(
 }
 
 /** A result that passes but shows coarser roundings than it claims fails. */
-function withTrace(verified: Verified, trace: string | undefined): Verified {
-  return trace === undefined ? verified : { ...verified, verdict: "fail", message: trace };
+function withTrace(verified: Verified, trace: Trace | undefined): Verified {
+  return trace === undefined ? verified : { ...verified, verdict: "fail", message: trace.text };
 }
 
 /** Whether no closer look at outputs could help: they are NaN, or sums of all of them are wrong. */

@@ -131,9 +131,9 @@ for (const results of ["f16", "bf16"] as const) {
     const made = makeOperands(subject, { dtype: results, data: "normal", special: [], seed: 1 });
     const { values } = await subject.reference.of(made, {});
     const nearest = results === "f16" ? Math.f16round : bf16round;
-    const verdict = async (round: (value: number) => number) => {
+    const verdict = async (round: (value: number) => number, arithmetic = `${results}-f32`) => {
       const result = Float32Array.from(values, (value) => round(Math.fround(value)));
-      const asked = { arithmetic: `${results}-f32`, results };
+      const asked = { arithmetic, results };
       const { verdict, message } = await verifySubject(subject, made, result, asked);
       return `${verdict} ${message ?? ""}`;
     };
@@ -143,10 +143,12 @@ for (const results of ["f16", "bf16"] as const) {
       const near = nearest(value);
       return Math.abs(near) <= Math.abs(value) ? near : nearest(near * (1 - epsilon));
     };
-    assert.equal(
-      await verdict(cut),
-      `fail results are rounded toward zero, not to the nearest ${results}`,
-    );
+    for (const arithmetic of [`${results}-f32`, "auto"]) {
+      assert.equal(
+        await verdict(cut, arithmetic),
+        `fail results are rounded toward zero, not to the nearest ${results}`,
+      );
+    }
   });
 }
 
