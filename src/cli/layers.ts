@@ -1,5 +1,6 @@
 import { Command } from "#cli-types";
 import { basename, join } from "node:path";
+import { quoted } from "../bench/failures.ts";
 import { defined } from "../defined.ts";
 import { InputTypeError } from "../errors.ts";
 import { type ModelOptions, RUNTIME_PROVIDERS, type RuntimeProvider } from "../models/layer.ts";
@@ -177,7 +178,7 @@ async function dumpModel(
   await writeText(manifestPath, `${JSON.stringify(manifest, null, 1)}\n`);
   reporter("stdout").message(
     `${manifestPath}: ${layers.length} of ${read.layers.length} layers; ` +
-      `wgconv verify --manifest ${manifestPath} checks them`,
+      `wgconv verify --manifest ${quoted(manifestPath)} checks them`,
   );
 }
 
