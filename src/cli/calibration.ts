@@ -30,7 +30,10 @@ function fileName({ backend, adapter, driver }: CalibratedDevice): string {
   return `${name}-${hash.digest("hex").slice(0, 8)}`;
 }
 
-/** The calibration that is kept of a device, if any; one that cannot be used costs a note. */
+/** Files of which it was said that they cannot be used. */
+const told = new Set<string>();
+
+/** The calibration that is kept of a device, if any; one that cannot be used costs a note, once. */
 export function keptCalibration(
   device: CalibratedDevice,
   extent: Extent = "all",
@@ -41,7 +44,8 @@ export function keptCalibration(
     return parseCalibration(readText(path), path, device);
   } catch (error) {
     const absent = [Deno.errors.NotFound, Deno.errors.NotADirectory];
-    if (!absent.some((kind) => error instanceof kind)) {
+    if (!absent.some((kind) => error instanceof kind) && !told.has(path)) {
+      told.add(path);
       reporter("stderr").message(
         `ignoring the calibration: ${oneSentence(error)}${
           extent === "size" ? "; deleting it is safe" : "; run wgconv calibrate again"

@@ -43,11 +43,10 @@ Deno.test("wgconv calibrate keeps a model that auto goes by, and says where", as
   // Damaged, it costs one line.
   await Deno.writeTextFile(path, kept.slice(0, 100));
   assert.equal((await algorithmOf("--quiet")).note, "");
-  const damaged = await algorithmOf();
-  assert.match(
-    damaged.note,
-    /^ignoring the calibration: Cannot read .*\.json: it is no calibration; run wgconv calibrate again\n$/,
-  );
+  const note =
+    /^ignoring the calibration: Cannot read .*\.json: it is no calibration; run wgconv calibrate again\n$/;
+  assert.match((await algorithmOf()).note, note);
+  assert.match((await run("conv", "--problem", "mb1ic8ih8oc8kh3ph1", "--runs", "1")).stderr, note);
 });
 
 Deno.test("--adapter opens the adapter that devices lists under the index or name", async () => {
