@@ -16,7 +16,9 @@ const EVERYWHERE = ["--help", "--quiet", "--color"];
 export async function commandsPage(): Promise<string> {
   const root = commandTree(await wholeProgram());
   const commands = allCommands(root)
-    .filter(({ path, commands }) => path.length > 1 && commands.length === 0)
+    // verify has commands below it and does something itself, tensor has them alone.
+    .filter((command) => command.path.length > 1)
+    .filter((command) => command.commands.length === 0 || ownOptions(command).length > 0)
     .filter(({ path }) => path.at(-1) !== "help");
   const general = root.options.filter(({ names }) => EVERYWHERE.includes(names.at(-1)!));
   const said = new Map<string, string>();
