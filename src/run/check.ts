@@ -132,6 +132,9 @@ export function resultStrides({ shape, axes }: Pick<Subject, "shape" | "axes">):
   return shape.map((_, axis) => memory[axes.indexOf(axis)]!);
 }
 
+/** Why results of tiles may be NaN or infinite where others are not. */
+const SPREAD = "Winograd spreads a NaN or infinity over its tile: exact excludes it";
+
 /**
  * Compares a result, as it lies in memory, with its reference.
  *
@@ -155,7 +158,11 @@ export function checkAgainst(
     grouping: subject.tolerance.grouping(arithmetic),
     floors,
   });
-  return judged(measured, judge(measured, brief ? sampleAlone(yardstick) : yardstick, precision));
+  const judgement = judge(measured, brief ? sampleAlone(yardstick) : yardstick, precision);
+  const { mismatched, nan, inf } = measured.report;
+  return arithmetic.tiles !== undefined && mismatched > 0 && nan + inf > 0
+    ? judged(measured, { ...judgement, reasons: [...judgement.reasons, SPREAD] })
+    : judged(measured, judgement);
 }
 
 /** What the gate makes of a comparison. */

@@ -38,6 +38,26 @@ Deno.test("checkAgainst() measures Winograd's outputs by the products of their t
   assert.equal(plain.accuracy.max_bound_ratio, Infinity);
 });
 
+Deno.test("checkAgainst() says that Winograd spreads a NaN of the data, and of no other fault", async () => {
+  const problem = parseDescriptor("mb1ic2ih8oc2kh3ph1");
+  const subject = convSubject({ problem, ...LAYOUTS });
+  const arithmetic: PlanArithmetic = { tiles: [{ axes: [{ n: 4, r: 3 }, { n: 4, r: 3 }] }] };
+  const said = async (nan: boolean, arithmetic: PlanArithmetic) => {
+    const operands = fillOperands(subject, "normal", 1);
+    if (nan) operands.input![0] = NaN;
+    const reference = await computeReference({ subject, operands, mode: "full", seed: 1 });
+    const result = Float32Array.from(reference.values);
+    result[40] = NaN;
+    const { verdict, message } = checkAgainst(reference, result, arithmetic);
+    assert.equal(verdict, "fail");
+    return message!.includes("Winograd spreads a NaN");
+  };
+  assert.deepEqual(
+    [await said(true, arithmetic), await said(true, {}), await said(false, arithmetic)],
+    [true, false, false],
+  );
+});
+
 const ARRAYS = { f32: Float32Array, f16: Float16Array, f64: Float64Array } as const;
 type Real = keyof typeof ARRAYS;
 
