@@ -160,7 +160,7 @@ export function checkAgainst(
   });
   const judgement = judge(measured, brief ? sampleAlone(yardstick) : yardstick, precision);
   const { mismatched, nan, inf } = measured.report;
-  return arithmetic.tiles !== undefined && mismatched > 0 && nan + inf > 0
+  return arithmetic.tiles !== undefined && mismatched > 0 && nan + inf > mismatched
     ? judged(measured, { ...judgement, reasons: [...judgement.reasons, SPREAD] })
     : judged(measured, judgement);
 }
