@@ -1,6 +1,6 @@
 import { dirname, join } from "node:path";
 import { InputSyntaxError } from "../errors.ts";
-import { refuseWrite, writeAtomically } from "../npy/atomic_write.ts";
+import { followLinks, refuseWrite, writeAtomically } from "../npy/atomic_write.ts";
 import { textBytesOf } from "../read_text.ts";
 import { reporter } from "./output.ts";
 
@@ -42,8 +42,15 @@ export async function mergeFile(path: string, merge: (text: string) => string): 
       .catch((error) => refuseWrite(path, error));
     // Its successor is to be merged with, where another program has put one in its place.
     if (tryLock(file, path) && isLatest(file, path)) {
-      const after = new TextEncoder().encode(merge(decode(textBytesOf(file, path), path)));
-      return await writeAtomically(path, (write) => write(after));
+      const before = decode(textBytesOf(file, path), path);
+      try {
+        const after = new TextEncoder().encode(merge(before));
+        return await writeAtomically(path, (write) => write(after));
+      } catch (error) {
+        // It was made to be locked.
+        if (before === "") Deno.removeSync(followLinks(path));
+        throw error;
+      }
     }
     if (performance.now() > end) {
       throw new Deno.errors.Busy(`Cannot write ${path}: another program is writing to it`);
