@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { oneOf, someOf, wholeNumber } from "../src/cli/values.ts";
-import { readSuite } from "../src/bench/suite_files.ts";
+import { readProblems } from "../src/bench/suite_files.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";
 import { type ConvProblem, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { type Layout, LAYOUTS } from "../src/tensor/layout.ts";
@@ -61,7 +61,7 @@ export const backendOf = oneOf(BACKENDS);
 
 /** The problems of suites by their names or files. */
 export function problemsOf(suites: string): ConvProblem[] {
-  return suites.split(",").flatMap((name) => readSuite(name));
+  return suites.split(",").flatMap(readProblems);
 }
 
 /** Problems by operation and layout, in an order that is drawn: any part of them stands for the others. */

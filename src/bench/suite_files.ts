@@ -17,6 +17,7 @@ import yolov8s from "../../bench/suites/yolov8s.txt" with { type: "text" };
 import { basename, dirname, isAbsolute, join } from "node:path";
 import { InputTypeError } from "../errors.ts";
 import { suggestion } from "../problem/closest.ts";
+import type { ConvProblem } from "../problem/conv_problem.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import { parseGemmSuite } from "../problem/gemm_suite.ts";
 import { readText } from "../read_text.ts";
@@ -80,6 +81,11 @@ export function readSuite(
     return suiteText(isOwn(inner) && !isFile(beside) ? inner : beside, "convolutions", onFile);
   };
   return parseSuite(text, source, "fwd", include, listener);
+}
+
+/** The problems of a suite, without what it says of operations and types that they run in; as {@linkcode readSuite}. */
+export function readProblems(path: string): ConvProblem[] {
+  return readSuite(path).map(({ run: _, ...problem }) => problem);
 }
 
 /** Reads a suite of products, as {@linkcode readSuite} does one of convolutions. */

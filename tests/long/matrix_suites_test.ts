@@ -25,7 +25,8 @@ const isProducts = (name: string) => name.startsWith("gemm");
 const products = suites.filter(isProducts).flatMap((name) => parseGemmSuite(textOf(name), name));
 const onProduct = (product: GemmProblem) => void products.push(product);
 const problems = suites.filter((name) => !isProducts(name))
-  .flatMap((name) => parseSuite(textOf(name), name, "fwd", undefined, { onProduct }));
+  .flatMap((name) => parseSuite(textOf(name), name, "fwd", undefined, { onProduct }))
+  .map(({ run: _, ...problem }) => problem);
 
 /** What multiplies on matrix units, in which layouts, and how many of the suites' plans do at least. */
 const CONVOLUTIONS = [

@@ -15,7 +15,7 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { readGemmSuite, readSuite } from "../../../src/bench/suite_files.ts";
+import { readGemmSuite, readProblems } from "../../../src/bench/suite_files.ts";
 import { oneOf, someOf, wholeNumber } from "../../../src/cli/values.ts";
 import { nsPerTick } from "../../../src/gpu/calibrate.ts";
 import { loadProvider } from "../../../src/gpu/load_provider.ts";
@@ -185,7 +185,7 @@ function readSubjects(): Subject[] {
     return suites.flatMap((path) => readGemmSuite(path)).map((one) => gemmSubject(one, { dtype }));
   }
   const ops = someOf(OPERATIONS)(values.op);
-  return suites.flatMap((path) => readSuite(path)).flatMap((problem) =>
+  return suites.flatMap(readProblems).flatMap((problem) =>
     ops.map((op) =>
       convSubject({ problem: { ...problem, op }, layout, filterLayout: "kcrs", dtype })
     )
