@@ -13,14 +13,10 @@ import {
 } from "../problem/conv_problem.ts";
 import { channelOperands } from "../problem/epilogue.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { type JoinedRuns, joinRunsKernel } from "../kernels/pack.ts";
-import { deviceOf } from "./device/h200.ts";
-import { copyTime } from "./device/model.ts";
 import { stridesOf } from "./geometry.ts";
-import { pass } from "./passes.ts";
-import type { BufferRole, Pass, Plan, PlanBuffer } from "./plan.ts";
+import type { BufferRole, Plan } from "./plan.ts";
 import type { PlanRequest } from "./request.ts";
-import { bufferBytes, BufferList, tensorElements, tensorScalar } from "./tensors.ts";
+import { bufferBytes, tensorElements, tensorScalar } from "./tensors.ts";
 
 /** Channels that `depthwise` has at most. */
 const MOST_REST = 8;
@@ -31,42 +27,19 @@ const ALIGNMENT = 256;
 
 /** A request as two. */
 export interface ChannelParts {
-  readonly whole: PlanRequest;
   /** Of the channels before the rest. */
   readonly first: PlanRequest;
   /** Of the rest, by `depthwise`. */
   readonly rest: PlanRequest;
-  /** Channels of the rest. */
-  readonly channels: number;
   /** The bytes at which the rest's parts of tensors begin, of those that are parts. */
   readonly begins: ReadonlyMap<BufferRole, number>;
-  /** Of a filter's gradient of channels of the input: how the gradients of both lie in it. */
-  readonly joined?: JoinedRuns | undefined;
 }
 
-/**
- * A request's result channels in two parts, where so many fill tiles and a few do not; undefined where they are not, or bindings cannot
- * begin at the rest. Of a filter's gradient channels of either side.
- */
+/** A request's result channels in two parts, where so many fill tiles and a few do not; undefined where they are not, or bindings cannot begin at the rest. */
 export function channelParts(request: PlanRequest): ChannelParts | undefined {
-  const sides = {
-    "fwd": ["outChannels"],
-    "bwd-data": ["inChannels"],
-    "bwd-filter": ["outChannels", "inChannels"],
-  } as const;
-  for (const side of sides[request.problem.op]) {
-    const parts = partsOf(request, side);
-    if (parts !== undefined) return parts;
-  }
-  return undefined;
-}
-
-function partsOf(
-  request: PlanRequest,
-  side: "inChannels" | "outChannels",
-): ChannelParts | undefined {
   const { problem, dtype, filterLayout, epilogue, limits } = request;
   const { op, groups } = problem;
+  const side = op === "bwd-data" ? "inChannels" : "outChannels";
   const rest = problem[side] % TILE;
   const count = problem[side] - rest;
   if (groups > 1 || dtype === "i8" || count === 0 || rest === 0 || rest > MOST_REST) {
@@ -76,19 +49,13 @@ function partsOf(
   if (request.tile !== undefined || request.pair !== undefined || request.math === "f16x3") {
     return undefined;
   }
-  const gradient = op === "bwd-filter";
-  const joins = gradient && side === "inChannels";
   // Filters of a gradient are summed as they lie: together.
-  if (gradient && !joins && filterLayout === "crsk") return undefined;
+  if (op === "bwd-filter" && filterLayout === "crsk") return undefined;
   const elements = elementsOf(request);
-  // Neighbouring values of two bytes in one word would be stored by two threads.
-  if (joins && elements.result === "bf16") return undefined;
   const tensors: readonly ConvTensor[] = [...operandTensors(op), resultTensor(op)];
-  const images = side === "inChannels" ? "input" : "output";
-  const parts: readonly (readonly [ConvTensor, 0 | 1])[] = [
-    [images, 1],
-    ...joins ? [] : [["filter", side === "inChannels" ? 1 : 0]] as const,
-  ];
+  const parts: readonly (readonly [ConvTensor, 0 | 1])[] = op === "bwd-data"
+    ? [["filter", 1], ["input", 1]]
+    : [["filter", 0], ["output", 1]];
   const begins = new Map<BufferRole, number>([
     ...parts.map(([which, axis]) =>
       [
@@ -111,51 +78,26 @@ function partsOf(
     within: problem,
     ...(dtype === "f32" ? { math: "f32" } : {}),
   });
-  const run = joins ? stridesOf(request, "filter")[1]! : 0;
   return {
-    whole: request,
     first: part(count),
     rest: {
       ...part(rest),
       algorithm: "depthwise",
       // Partial results would be added up where those of the others lie, too.
-      schedule: gradient ? {} : { splits: 1 },
+      schedule: op === "bwd-filter" ? {} : { splits: 1 },
     },
-    channels: rest,
     begins,
-    joined: joins
-      ? {
-        lines: tensorElements(problem, "filter") / (problem[side] * run),
-        first: count * run,
-        rest: rest * run,
-      }
-      : undefined,
   };
-}
-
-/** Microseconds of joining the parts of a gradient; 0 of parts that lie where they belong. */
-export function joiningTime({ whole, joined }: ChannelParts): number {
-  if (joined === undefined) return 0;
-  const device = deviceOf(whole);
-  const bytes = 2 * scalarBytes(elementsOf(whole).result) * tensorElements(whole.problem, "filter");
-  return copyTime(bytes, device.rates.filterStream, device);
 }
 
 /** The plan of both parts, of a plan of each. */
 export function joinParts(
-  { whole, channels, begins, joined }: ChannelParts,
+  { rest: { problem }, begins }: ChannelParts,
   first: Plan,
   rest: Plan,
 ): Plan {
-  const apart = (plan: Plan, name: string) =>
-    plan.buffers.map((buffer): PlanBuffer =>
-      joined !== undefined && buffer.role === "filter"
-        ? { ...buffer, name, role: "workspace" }
-        : buffer
-    );
-  const buffers = apart(first, "gradient of the first channels");
-  const others = apart(rest, "gradient of the rest");
-  const own = others.map((buffer) => {
+  const buffers = [...first.buffers];
+  const own = rest.buffers.map((buffer) => {
     const shared = buffer.role === "workspace"
       ? -1
       : buffers.findIndex(({ role }) => role === buffer.role);
@@ -164,33 +106,16 @@ export function joinParts(
   const passes = rest.passes.map((pass) => ({
     ...pass,
     bindings: pass.bindings.map(({ buffer, offset, size }) => {
-      const begin = begins.get(others[buffer]!.role) ?? 0;
+      const begin = begins.get(rest.buffers[buffer]!.role) ?? 0;
       return { buffer: own[buffer]!, offset: offset + begin, size: size - begin };
     }),
   }));
-  const joining: Pass[] = [];
-  if (joined !== undefined) {
-    const list = new BufferList(whole.limits, whole.sizes);
-    list.list.push(...buffers);
-    const { result } = elementsOf(whole);
-    const at = (plan: Plan) => plan.buffers.findIndex(({ role }) => role === "filter");
-    const places = {
-      first: at(first),
-      rest: own[at(rest)]!,
-      joined: list.add("filter", "filter", tensorElements(whole.problem, "filter"), result),
-    };
-    joining.push(pass(joinRunsKernel(list.module(places), joined, result), list, places));
-    buffers.push(list.list.at(-1)!);
-  }
-  const workspaceBytes = buffers.reduce(
-    (sum, { role, bytes }) => role === "workspace" ? sum + bytes : sum,
-    0,
-  );
+  const channels = problem.op === "bwd-data" ? problem.inChannels : problem.outChannels;
   return {
     ...first,
     buffers,
-    passes: [...first.passes, ...passes, ...joining],
-    workspaceBytes,
+    passes: [...first.passes, ...passes],
+    workspaceBytes: first.workspaceBytes + rest.workspaceBytes,
     multiplications: first.multiplications + rest.multiplications,
     arithmetic: longestSums(first.arithmetic, rest.arithmetic),
     notes: [

@@ -41,16 +41,6 @@ Deno.test("auto leaves a last channel to depthwise where that is clearly faster,
   assert.match(notes.join("\n"), /the last channel by depthwise/);
 });
 
-Deno.test("gradients of a filter's input channels are joined by a last pass, which alone writes the result", () => {
-  const asked = request("mb32ic65ih56oc256kh1", {}, "bwd-filter");
-  const { passes, buffers } = planConv(asked);
-  const result = buffers.findIndex(({ role }) => role === "filter");
-  const writing = passes.filter(({ bindings }) => bindings.some(({ buffer }) => buffer === result));
-  assert.deepEqual(writing, passes.slice(-1));
-  assert.match(writing[0]!.kernel.name, /^join_runs_f32/);
-  assert.equal(buffers[result]!.bytes, 4 * 256 * 65);
-});
-
 Deno.test("a plan of parts takes no more workspace than is allowed", () => {
   const asked = request("mb32ic64ih56oc129kh3sh2ph1");
   const { workspaceBytes, passes } = planConv(asked);

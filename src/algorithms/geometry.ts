@@ -67,17 +67,13 @@ export function ceilTo(value: number, multiple: number): number {
   return Math.ceil(value / multiple) * multiple;
 }
 
-/**
- * Strides in elements of one of the problem's tensors, or of the one that it is a part of, per canonical axis. Parts of a filter's
- * gradient lie together, each by itself.
- */
+/** Strides in elements of one of the problem's tensors, or of the one that it is a part of, per canonical axis. */
 export function stridesOf(
   { problem, within = problem, layout: images, filterLayout }: PlanRequest,
   which: ConvTensor,
   layout: Layout | FilterLayout = which === "filter" ? filterLayout : images,
 ): number[] {
-  const whole = problem.op === "bwd-filter" && which === "filter" ? problem : within;
-  return stridesInLayout(tensorShape(whole, which), layout);
+  return stridesInLayout(tensorShape(within, which), layout);
 }
 
 export function groupOf({ problem }: Pick<PlanRequest, "problem">): DepthwiseGroup {

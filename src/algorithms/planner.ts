@@ -15,7 +15,7 @@ import { halfError, typicalError } from "../winograd/amplification.ts";
 import { formatTile } from "../winograd/tile.ts";
 import { winogradTransform } from "../winograd/transform.ts";
 import { allowedAmplification, inaccuracy, type OptionChoice } from "./algorithm.ts";
-import { channelParts, joiningTime, joinParts } from "./channel_parts.ts";
+import { channelParts, joinParts } from "./channel_parts.ts";
 import { missingOption, planFastest, predictMs, unsupported } from "./cost/auto.ts";
 import { planTuned } from "./cost/tuned.ts";
 import { refuseCounts } from "./cut.ts";
@@ -164,7 +164,7 @@ function planInParts(request: PlanRequest, whole: Planned<Plan>): Planned<Plan> 
   if (isRefusal(ms) || ms === undefined) return whole;
   const first = planFastest(parts.first, planNamed);
   if (isRefusal(first) || first.predictedMs === undefined) return whole;
-  const predictedMs = first.predictedMs + ms + joiningTime(parts) / 1e3;
+  const predictedMs = first.predictedMs + ms;
   if (predictedMs >= PARTS_WORTH * whole.predictedMs) return whole;
   const rest = planNamed(parts.rest);
   if (isRefusal(rest)) return whole;

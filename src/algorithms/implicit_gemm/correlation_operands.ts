@@ -51,8 +51,7 @@ function ringOperands(request: PlanRequest, placed: Operands): Operands[] {
   if (unit?.unit.component !== "f16" || unit.split || !whole.prefetch || bufferCount(whole) > 1) {
     return [];
   }
-  const eights = [inputs, inputStrides.at(-1)!].every((channels) => channels % 8 === 0);
-  if (layout !== "nhwc" || !eights) return [];
+  if (layout !== "nhwc" || inputs % 8 !== 0) return [];
   if (taps < 2 || taps > MOST_RING_TAPS || stride !== 1) return [];
   const { result } = placed;
   if (result.classes !== undefined) return [];
