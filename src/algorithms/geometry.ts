@@ -67,13 +67,13 @@ export function ceilTo(value: number, multiple: number): number {
   return Math.ceil(value / multiple) * multiple;
 }
 
-/** Strides in elements of one of the problem's tensors, or of the one that it is a part of, per canonical axis. */
+/** Strides in elements of one of the problem's tensors, per canonical axis. */
 export function stridesOf(
-  { problem, within = problem, layout: images, filterLayout }: PlanRequest,
+  { problem, layout: images, filterLayout }: PlanRequest,
   which: ConvTensor,
   layout: Layout | FilterLayout = which === "filter" ? filterLayout : images,
 ): number[] {
-  return stridesInLayout(tensorShape(within, which), layout);
+  return stridesInLayout(tensorShape(problem, which), layout);
 }
 
 export function groupOf({ problem }: Pick<PlanRequest, "problem">): DepthwiseGroup {

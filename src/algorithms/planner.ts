@@ -15,8 +15,7 @@ import { halfError, typicalError } from "../winograd/amplification.ts";
 import { formatTile } from "../winograd/tile.ts";
 import { winogradTransform } from "../winograd/transform.ts";
 import { allowedAmplification, inaccuracy, type OptionChoice } from "./algorithm.ts";
-import { channelParts, joinParts } from "./channel_parts.ts";
-import { missingOption, planFastest, predictMs, unsupported } from "./cost/auto.ts";
+import { missingOption, planFastest, unsupported } from "./cost/auto.ts";
 import { planTuned } from "./cost/tuned.ts";
 import { refuseCounts } from "./cut.ts";
 import { refuseSplitMath } from "./halves.ts";
@@ -146,43 +145,8 @@ function planAuto(request: PlanRequest): Planned<Plan> {
   const tuned = planTuned(request, planNamed);
   if (typeof tuned === "object") return tuned;
   const fixed = fixedChoice(request);
-  const plan = fixed === undefined
-    ? planInParts(request, planFastest(request, planNamed))
-    : planFixed(request, fixed);
+  const plan = fixed === undefined ? planFastest(request, planNamed) : planFixed(request, fixed);
   return tuned === undefined ? plan : noted(plan, tuned);
-}
-
-/** Two kernels are to take less than this share of one's time: the model errs by as much. */
-const PARTS_WORTH = 0.94;
-
-/** The plan in two parts of the result's channels, where that is predicted to be clearly faster than the plan of all. */
-function planInParts(request: PlanRequest, whole: Planned<Plan>): Planned<Plan> {
-  if (isRefusal(whole) || whole.predictedMs === undefined) return whole;
-  const parts = channelParts(request);
-  if (parts === undefined) return whole;
-  const ms = predictMs(parts.rest, "depthwise");
-  if (isRefusal(ms) || ms === undefined) return whole;
-  const first = planFastest(parts.first, planNamed);
-  if (isRefusal(first) || first.predictedMs === undefined) return whole;
-  const predictedMs = first.predictedMs + ms;
-  if (predictedMs >= PARTS_WORTH * whole.predictedMs) return whole;
-  const rest = planNamed(parts.rest);
-  if (isRefusal(rest)) return whole;
-  const plan = joinParts(parts, first, rest);
-  if (isRefusal(refuseWorkspace(request, plan))) return whole;
-  const chosen = (first.rivals ?? []).slice(0, 1).map((rival) => ({ ...rival, predictedMs }));
-  return {
-    ...plan,
-    predictedMs,
-    rivals: [...chosen, ...whole.rivals ?? []],
-    notes: [
-      ...plan.notes,
-      `auto: both are predicted to take ${
-        predictedMs.toPrecision(3)
-      } ms, ${whole.algorithm} of all ` +
-      `channels ${whole.predictedMs.toPrecision(3)}`,
-    ],
-  };
 }
 
 /** What `auto` would take for a problem that the request's algorithm does not support; undefined if nothing can. */

@@ -80,7 +80,7 @@ function channelsLast(
   vector: number,
   unfolded: boolean,
 ): Written | undefined {
-  const { problem, within = problem, layout, filterLayout } = request;
+  const { problem, layout, filterLayout } = request;
   const { op, groups, inChannels, outChannels } = problem;
   const taps = unfolded ? problem.filterSize.at(-1)! : 1;
   if (unfolded) {
@@ -100,11 +100,9 @@ function channelsLast(
   if (images.some((which) => channels(which) / groups % vector !== 0)) return undefined;
   const grows = padded.inChannels !== inChannels || padded.outChannels !== outChannels;
   const written = images.filter((which) =>
-    layout === "nchw" || channels(which) !== tensorShape(within, which)[1]
+    layout === "nchw" || channels(which) !== tensorShape(problem, which)[1]
   );
   if (written.length === 0 || grows && filterLayout === "crsk") return undefined;
-  // A part of a filter would be copied in pieces.
-  if (grows && op === "bwd-data" && within !== problem) return undefined;
   const gradient = op === "bwd-filter" && (grows || layout === "nchw" && filterLayout === "kcrs")
     ? gradientCopy(request, padded, taps)
     : undefined;
@@ -130,12 +128,6 @@ function channelsLast(
     request: {
       ...request,
       problem: padded,
-      // What is written are whole tensors; results stay parts, but filters, whose parts lie together.
-      within: op === "fwd"
-        ? { ...padded, outChannels: within.outChannels }
-        : op === "bwd-data"
-        ? { ...padded, inChannels: within.inChannels }
-        : padded,
       layout: "nhwc",
       filterLayout: gradient !== undefined || grows && op === "fwd" ? "krsc" : filterLayout,
     },

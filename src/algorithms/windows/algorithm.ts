@@ -216,7 +216,6 @@ export const im2win: Algorithm<TransformedCut> = {
 export const im2winFused: Algorithm<FusedGeometry> = {
   name: "im2win-fused",
   ...ALIKE,
-  takesParts: true,
   refuse: refuseWindows,
   // Where four images are a vector: single ones are gathered as implicit GEMM does, but for images on matrix units, whose places it finds
   // by rows of windows.

@@ -393,7 +393,6 @@ export const winogradNonfused: Algorithm<NonfusedGeometry> = {
   name: "winograd2d-nonfused",
   options: ["policy", "splits", "balance", "flush", "tile", "math"],
   dtypes: FLOAT_DTYPES,
-  takesParts: true,
   refuse: nonfusedReason,
   candidates: nonfusedCandidates,
   geometry: (asked) => resultElements(asked.problem) === 0 ? { asked } : nonfusedGeometry(asked),
