@@ -80,7 +80,7 @@ test.units("Winograd in halves of bindings that are in parts, and with an epilog
   }
 });
 
-test.units("Winograd in halves gets back what units cut off", async (gpu) => {
+test.units("Winograd in f16x3 corrects for the truncation of matrix units", async (gpu) => {
   const matrixUnits = { ...gpu.matrixUnits!, cutsOff: true };
   for (const op of OPERATIONS) {
     for (const layout of full ? LAYOUTS : ["nhwc", "chwn"] as const) {

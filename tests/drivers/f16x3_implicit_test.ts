@@ -109,7 +109,7 @@ const DRIFTING: readonly { readonly fill: "uniform01"; readonly spoil?: Spoil }[
   },
 ];
 
-test.units("implicit GEMM in halves gets back what units cut off, of each result by the products that it meets", async (gpu) => {
+test.units("implicit GEMM in f16x3 corrects each result for the truncation of as many products as it sums", async (gpu) => {
   const matrixUnits = { ...gpu.matrixUnits!, cutsOff: true };
   for (const op of OPERATIONS) {
     const channels = 96;

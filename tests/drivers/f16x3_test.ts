@@ -172,7 +172,7 @@ test.units("sums in halves are stored every 512 products, and err by less than 7
   assert.match(plan.passes.at(-1)!.kernel.name, /_flagged_chains/);
 });
 
-test.units("products in halves get back what units cut off, but where sums may be exact", async (gpu) => {
+test.units("products in f16x3 correct for the truncation of matrix units, except where sums may be exact", async (gpu) => {
   const matrixUnits = { ...gpu.matrixUnits!, cutsOff: true };
   for (const sizes of ["constant", "uniform"] as const) {
     for (const transpose of ["nn", "tt"] as const) {
