@@ -1,6 +1,6 @@
 /** Passes that write what filters meet as matrices: all taps of images, or those of one axis as channels. */
 import { range } from "./lists.ts";
-import { masked, type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
+import { masked, type Scalar, typeName, zeroOf } from "../elements/scalar.ts";
 import { type Axis, axisDigits, axisSizes, columnsOf, digitsText, spotsOf } from "./axes.ts";
 import { eachElement, type ModuleBuilder, type SizedKernel, textKernel } from "./module.ts";
 
@@ -171,7 +171,6 @@ export function unfoldKernel(
   shape: UnfoldShape,
   element: Scalar,
 ): SizedKernel {
-  if (isRun(shape) && scalarBytes(element) === 2) return halfRunsKernel(module, shape);
   const bytes = element === "i8";
   // What a thread stores at once: of int8 four words.
   const vector = bytes ? 16 : shape.paddedChannels % 4 === 0 ? 4 : 1;
@@ -233,71 +232,5 @@ export function unfoldKernel(
   ];
   const about =
     "a tensor as [batch][rows][places][taps·channels], the last of them padded with zeros.";
-  return textKernel(module, name, about, wgsl, { workgroups: Math.ceil(threads / 256) });
-}
-
-/** Whether all that becomes a place's channels lies in one run, and makes whole vectors of eight. */
-function isRun({ axis, channels, paddedChannels }: UnfoldShape): boolean {
-  return channels === 1 && axis.dilation === 1 && axis.sourceStride === 1 &&
-    paddedChannels % 8 === 0;
-}
-
-/**
- * The same of runs of values of two bytes, whatever address they begin at: a thread loads the five words in which a vector of eight lies,
- * and shifts them where it begins in the middle of one.
- */
-function halfRunsKernel(module: ModuleBuilder, shape: UnfoldShape): SizedKernel {
-  const from = module.bind("unpacked", "read", 1, "u32");
-  const to = module.bind("packed", "write", 4, "u32");
-  const { axis } = shape;
-  const along = (key: keyof Axis) => module.size(`axis_${key}`, axis[key]);
-  const [taps, length, stride, padding] = [
-    along("taps"),
-    along("size"),
-    along("stride"),
-    along("padding"),
-  ];
-  const threads = unfoldedElements(shape) / 8;
-  const digits = digitsText("i", "rest", [
-    { name: "vector", radix: module.size("vectors", shape.paddedChannels / 8) },
-    { name: "place", radix: along("places") },
-    { name: "row", radix: module.size("rows", shape.rows) },
-    { name: "batch", radix: "" },
-  ]);
-  const wgsl = [
-    "// The word that has the values `at` and `at + 1` of the tensor, where one of `first` to `last - 1` of the vector is among them.",
-    "fn word(begin: u32, at: u32, first: i32, last: i32) -> u32 {",
-    "  let index = i32(at) - i32(begin & 1u);",
-    "  let inside = index + 1 >= first && index < last;",
-    "  let address = select(0u, (begin + at) >> 1u, inside);",
-    `  return ${from.load("address")};`,
-    "}",
-    "fn kept(value: u32, index: i32, first: i32, last: i32) -> u32 {",
-    "  let low = select(0u, 0xffffu, index >= first && index < last);",
-    "  let high = select(0u, 0xffff0000u, index + 1 >= first && index + 1 < last);",
-    "  return value & (low | high);",
-    "}",
-    eachElement(module.size("count", threads)),
-    digits,
-    `  let source = i32(place * ${stride} + vector * 8u) - i32(${padding});`,
-    "  // Those of the vector that lie in the run and in the tensor's row.",
-    "  let first = max(0, -source);",
-    `  let last = min(min(8, i32(${taps}) - i32(vector * 8u)), i32(${length}) - source);`,
-    `  let begin = batch * ${module.size("batchStride", shape.batchStride)} + row * ${
-      module.size("rowStride", shape.rowStride)
-    } + u32(source);`,
-    "  let odd = (begin & 1u) == 1u;",
-    range(5).map((k) => `  let word${k} = word(begin, ${2 * k}u, first, last);`),
-    range(4).map((k) =>
-      `  let pair${k} = kept(select(word${k}, (word${k} >> 16u) | (word${k + 1} << 16u), odd), ${
-        2 * k
-      }, first, last);`
-    ),
-    `  ${to.store("i", `vec4<u32>(${range(4).map((k) => `pair${k}`).join(", ")})`)}`,
-    "}",
-  ];
-  const about =
-    "a tensor as [batch][rows][places][a run of values of two bytes], padded with zeros.";
-  const name = `unfold_halves${module.splitTrait()}`;
   return textKernel(module, name, about, wgsl, { workgroups: Math.ceil(threads / 256) });
 }
