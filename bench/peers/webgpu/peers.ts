@@ -31,7 +31,7 @@ import { convSubject } from "../../../src/run/conv_subject.ts";
 import { gemmSubject } from "../../../src/run/gemm_subject.ts";
 import { fillOperands } from "../../../src/run/operands.ts";
 import { type Subject, titleOf } from "../../../src/run/subject.ts";
-import { timeRecord } from "../../../src/run/timing.ts";
+import { protocolRepeats, timeRecord } from "../../../src/run/timing.ts";
 import { byGpu, byWall, faults, lastLent, lend, type Lent, timeCalls } from "./clock.ts";
 import { jaxJs } from "./jax.ts";
 import { onnxruntime } from "./onnxruntime.ts";
@@ -205,7 +205,8 @@ async function timeOf({ name, peer, lent }: Timing, call: () => unknown, most: n
   };
   await sample(2);
   const once = await sample(2);
-  const fill = (wall ? 50 : 5) * 1e6 / once.ns;
+  // On a busy machine a call may seem to take no time.
+  const fill = protocolRepeats({ samples, fillMs: wall ? 50 : 5 }, once.ns / 1e6);
   const repeats = Math.ceil(Math.min(fill, Math.max(1, 60 / once.ms)));
   if (!own.info.software) await warmUp();
   await sample(repeats);
