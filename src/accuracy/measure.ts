@@ -158,7 +158,7 @@ export function measureAccuracy(
       worst.offer({ ratio: Infinity, error: Infinity, scale: 0, index, got: y, ref });
       return;
     }
-    if (!Number.isFinite(y)) {
+    if (!Number.isFinite(y) && error === 0) {
       if (Number.isNaN(y)) {
         if (!Number.isNaN(ref)) padded++;
         return;

@@ -103,6 +103,11 @@ export function stored(precision: Precision, value: number): number {
   }
 }
 
+/** The power of two above the largest number that results may be: what rounds to it is infinite. */
+export function behindLargest({ result }: Precision): number {
+  return 2 ** (result === "f16" ? 16 : result === "f64" ? 1024 : 128);
+}
+
 /** Of results that are coarser than their sums: the exponents of the smallest normal number, and of half a unit of 1. */
 const HALF_UNITS: { readonly [result in Precision["result"]]?: readonly [number, number] } = {
   f16: [-14, -11],

@@ -4,7 +4,7 @@ import type { ReferenceResult } from "../reference/reference.ts";
 import { unravelIndex } from "../tensor/tensor.ts";
 import type { Floors } from "./yardstick.ts";
 import type { Grouping } from "./groups.ts";
-import { errorScale, type Precision, stored } from "./precision.ts";
+import { behindLargest, errorScale, type Precision, stored } from "./precision.ts";
 
 /** How results lie and what their errors are measured by. */
 export interface MeasureOptions {
@@ -23,6 +23,9 @@ export interface MeasureOptions {
   /** How many worst elements to name; 3 where absent. */
   readonly worst?: number;
 }
+
+/** An infinity is compared as a number only where it is this close, in scales: farther off no rounding explains it. */
+const NEAR = 1000;
 
 /** What errors are reduced by before they count: what a GPU may flush of so many products. */
 export function flushedSize({ precision, accumulationLength = 1 }: MeasureOptions): number {
@@ -58,18 +61,22 @@ export function comparison(
       place.moveTo(index);
       const y = got[place.offset]!;
       const ref = values[i]!;
-      if (!Number.isFinite(y) || !Number.isFinite(ref)) {
-        // Beyond the range of the results' dtype its infinity is right, and NaN where padding meets one.
-        const right = Object.is(y, stored(precision, ref)) ||
-          (Number.isNaN(y) && paddedNaN?.[i] === 1);
+      // Beyond the range of the results' dtype its infinity is right, and NaN where padding meets one.
+      const right = !Number.isFinite(y) &&
+        (Object.is(y, stored(precision, ref)) || (Number.isNaN(y) && paddedNaN?.[i] === 1));
+      if (right || Number.isNaN(y) || !Number.isFinite(ref)) {
         visit(place.at, index, y, ref, right ? 0 : NaN, 0, 0);
         continue;
       }
-      const signed = (y - ref) - (rests?.[i] ?? 0);
+      // What rounds to the largest number by the reference may be an infinity by its own sum, and the other way round.
+      const number = Number.isFinite(y) ? y : Math.sign(y) * behindLargest(precision);
+      const signed = (number - ref) - (rests?.[i] ?? 0);
       const magnitude = Math.max(magnitudes[i]!, floors?.size(index) ?? 0);
       const own = unit * activationError(activation, ref, magnitudes[i]!);
       const error = Math.sign(signed) * Math.max(0, Math.abs(signed) - flushed - own);
-      visit(place.at, index, y, ref, error, errorScale(precision, magnitude, ref), magnitude);
+      const scale = errorScale(precision, magnitude, ref);
+      const near = Number.isFinite(y) || Math.abs(error) < NEAR * scale;
+      visit(place.at, index, y, ref, near ? error : NaN, scale, magnitude);
     }
   };
 }

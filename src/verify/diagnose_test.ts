@@ -227,13 +227,19 @@ Deno.test("a diagnosis calls no infinity wrong that the type of results makes", 
   );
   const result = convolved(large, {}).map(() => Infinity);
   const options = { arithmetic: "f16-f32-f16" };
-  const verified = await verifySubject(subject, large, result, options);
-  assert.match(verified.message ?? "", /overflow f16 to infinity: .* results in f32 hold it/);
-  const failed = { subject, operands: large, result, verified, ...options };
-  assert.equal(
-    diagnosisText(await diagnose(failed)),
-    "none of 1,176 outputs is wrong by itself",
-  );
+  const { verdict, message } = await verifySubject(subject, large, result, options);
+  assert.equal(verdict, "pass");
+  assert.match(message!, /^1176 of 1176 .* overflow f16 to infinity: .* results in f32 hold it/);
+  for (const wrong of [65_504, -Infinity, NaN]) {
+    const data = result.with(7, wrong);
+    const verified = await verifySubject(subject, large, data, options);
+    assert.equal(verified.verdict, "fail", `${wrong}`);
+    const failed = { subject, operands: large, result: data, verified, ...options };
+    assert.match(
+      diagnosisText(await diagnose(failed)),
+      /^1 of 1,176 outputs is .* row 1, column 0/,
+    );
+  }
 });
 
 for (const op of ["bwd-data", "bwd-filter"] as const) {
