@@ -51,10 +51,13 @@ const WORDS: ReadonlyMap<string, readonly string[]> = new Map(
     // Formats.
     ["md", "markdown"],
     ["text txt", "table"],
+    // Shells.
+    ["pwsh", "powershell"],
     // Commands.
     ["convolve conv2d", "conv"],
     ["matmul mm bmm", "gemm"],
     ["test verify", "check"],
+    ["benchmark", "bench"],
     ["diff", "tensor diff"],
     ["make", "tensor make"],
     ["info", "tensor info"],
@@ -66,8 +69,15 @@ const WORDS: ReadonlyMap<string, readonly string[]> = new Map(
   ),
 );
 
+const OTHER_SHELL = "it has no completions";
+
 /** What of other programs is not here, where no choice is called so: what to use. */
 const NOT_HERE: Readonly<Record<string, string>> = {
+  sh: OTHER_SHELL,
+  csh: OTHER_SHELL,
+  ksh: OTHER_SHELL,
+  tcsh: OTHER_SHELL,
+  dash: OTHER_SHELL,
   man: "wgconv help, and wgconv help conv of a command, say all of it",
   bf16: "bf16 is of operands and results, their sums are in f32",
   f64: "f64 is of wgconv gemm alone, checks are in FP64 whatever the type",

@@ -14,6 +14,7 @@ Deno.test("meant() knows what others call a value, in any spelling of it", () =>
     ["ohwi", FILE_FILTER_LAYOUTS, ', did you mean "krsc"?'],
     ["HWC", LAYOUTS, ', did you mean "nhwc"?'],
     ["float64", ["f32", "f16", "f64"], ', did you mean "f64"?'],
+    ["pwsh", ["bash", "powershell"], ', did you mean "powershell"?'],
     ["nwhc", ["nchw", "nhwc"], ', did you mean "nhwc"?'],
     ["zzzzzz", ["nchw", "nhwc"], ""],
   ];
@@ -28,6 +29,8 @@ Deno.test("meant() says what is not here, and never something that is only spelt
     ["hwio", LAYOUTS, /^, rsck is a --filter-layout$/],
     ["uint8", ["f32", "f16", "i8"], /^; --dtype i8 takes files of u8/],
     ["fft", ["direct"], /^; there is no FFT/],
+    ["tcsh", ["bash", "zsh"], /^; it has no completions$/],
+    ["ksh", ["bash", "zsh"], /^; it has no completions$/],
     ["auto", ["wgpu", "dawn"], /^; conv, gemm, plan, bench and tune have auto/],
     ["auto", ["nchw", "nhwc"], /^$/],
   ];

@@ -5,6 +5,7 @@ import { printableMessage } from "../printable.ts";
 import { VERSION } from "../version.ts";
 import { optionDescription } from "./command_tree.ts";
 import { runToEnd, sayFailure } from "./failure.ts";
+import { closest } from "../problem/closest.ts";
 import { meant, meantOption } from "./other_words.ts";
 import { COLORS, reporter, setTalk, writeText } from "./output.ts";
 import { GROUPS, orderedGroups } from "./shared_options.ts";
@@ -214,7 +215,7 @@ function withTalkOptions(command: CommandUnknownOpts): void {
 
 /** Makes a command and those below it throw in place of exiting, and word errors our way. */
 function configure(command: CommandUnknownOpts): void {
-  command.exitOverride().showSuggestionAfterError();
+  command.exitOverride().showSuggestionAfterError(false);
   command.configureHelp({ groupItems: orderedGroups, optionDescription });
   command.configureOutput({
     writeOut: (text) => writeText("stdout", text),
@@ -251,18 +252,16 @@ function pathOf(command: CommandUnknownOpts): string {
 
 /** What commander says of a mistake in a command, in one sentence that says what to do. */
 function usageMessage(text: string, command: CommandUnknownOpts): string {
-  const [, said = "", hint] = /^(?:error: )?(.*?)(?:\n\((Did you mean [^\n]*)\))?\n?$/s.exec(text)!;
+  const said = text.replace(/^error: |\n$/g, "");
   const sentence = said.replace(/( is invalid[^.]*)\. /, "$1: ").replace(/\.$/, "");
   const next = optionHint(sentence, command) ??
-    (hint !== undefined
-      ? `, ${hint.replace("Did", "did")}`
-      : / is invalid[^:]*: |must go$/.test(sentence)
+    (/ is invalid[^:]*: |must go$/.test(sentence)
       ? ""
       : `, wgconv help ${pathOf(command)}`.trimEnd() + " shows examples");
   return `${printableMessage(`wgconv: ${sentence}${next}`)}\n`;
 }
 
-/** What an option that is not known was meant for: one that is called so elsewhere, or the shortest that begins so. */
+/** What an option that is not known was meant for: one that is called so elsewhere, the shortest that begins so, or one spelt like it. */
 function optionHint(sentence: string, command: CommandUnknownOpts): string | undefined {
   const [, unknown] = /^unknown option '(-[^']*)'$/.exec(sentence) ?? [];
   if (unknown === undefined) return undefined;
@@ -273,5 +272,6 @@ function optionHint(sentence: string, command: CommandUnknownOpts): string | und
   if (other !== undefined || !/^--[\w-]{2,}$/.test(unknown)) return other;
   const [whole] = names.filter((name) => name.startsWith(unknown))
     .sort((one, other) => one.length - other.length);
-  return whole === undefined ? undefined : `, did you mean ${whole}?`;
+  const near = whole?.slice(2) ?? closest(unknown.slice(2), names.map((name) => name.slice(2)));
+  return near === undefined ? undefined : `, did you mean --${near}?`;
 }

@@ -17,5 +17,7 @@ Deno.test("closest() names the nearest candidate", () => {
 Deno.test("suggestion() is silent where nothing is near", () => {
   assert.equal(suggestion("hi", ["mb", "ih"]), ', did you mean "ih"?');
   assert.equal(suggestion("winograd", ["auto", "direct"]), "");
+  assert.equal(suggestion("tcsh", ["bash", "zsh"]), "");
+  assert.equal(suggestion("bahs", ["bash", "zsh"]), ', did you mean "bash"?');
   assert.equal(suggestion("x", ["g", "mb"]), "");
 });
