@@ -74,8 +74,8 @@ Examples:
   wgconv tensor convert w.npy - --from-layout rsck --to-layout krsc > w_krsc.npy`;
 
 const DIFF_EXAMPLES = `
-The comparison is in FP64. Exit 1: the relative L2 error exceeds --max-rel-l2, or one tensor alone has a NaN
-or an infinity. Exit 2: the shapes differ.
+The comparison is in FP64. Exit 1: the relative L2 error exceeds --max-rel-l2, or a NaN or an infinity of one
+is not in the other. Exit 2: the shapes differ, or there is nothing to compare: no element, or NaN alone.
 
 Examples:
   wgconv tensor diff y.npy reference.npy

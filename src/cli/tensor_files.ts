@@ -151,7 +151,7 @@ export async function showTensor(
   const colours = channels === 3 ? "RGB" : "grey";
   const guessed = options.layout === undefined && layout !== "hw";
   const text = `${path}: ${width} x ${height} ${colours}${guessed ? ` of ${layout}` : ""}, ` +
-    `values ${range[0]} to ${range[1]}`;
+    (range === null ? "no value is finite" : `values ${range[0]} to ${range[1]}`);
   return { ...fields, text };
 }
 

@@ -109,14 +109,15 @@ interface TensorDiff {
   readonly shape: readonly number[];
   readonly accuracy: AccuracyReport;
   readonly max_rel_l2: number;
-  /** `none` of empty tensors. */
+  /** `none` of tensors that are empty, or all NaN. */
   readonly verdict: "pass" | "fail" | "none";
   /** Why it is not `pass`. */
   readonly message?: string;
 }
 
 /**
- * Compares two tensors in FP64. What is NaN or infinite in one alone fails; empty tensors are not checked.
+ * Compares two tensors in FP64. A NaN or an infinity that the other has not fails; tensors that are empty, or all NaN, are not
+ * checked.
  *
  * @throws {TypeError} when their shapes differ, known before their data is read.
  */
@@ -135,23 +136,30 @@ export async function diffTensors(
     );
   }
   const accuracy = compareTensors(await got.read(), await reference.read());
-  const empty = accuracy.checked === 0;
-  const message = empty ? "the tensors are empty" : failure(accuracy, maxRelL2);
+  const nothing = uncompared(accuracy);
+  const message = nothing ?? failure(accuracy, maxRelL2);
   return {
     got: gotPath,
     reference: referencePath,
     shape,
     accuracy,
     max_rel_l2: maxRelL2,
-    verdict: empty ? "none" : message === undefined ? "pass" : "fail",
+    verdict: nothing !== undefined ? "none" : message === undefined ? "pass" : "fail",
     ...(message === undefined ? {} : { message }),
   };
+}
+
+function uncompared({ checked, nan, mismatched }: AccuracyReport): string | undefined {
+  if (checked === 0) return "the tensors are empty";
+  return nan === checked && mismatched === 0 ? "all elements of both tensors are NaN" : undefined;
 }
 
 function failure(accuracy: AccuracyReport, maxRelL2: number): string | undefined {
   const { mismatched, rel_l2: relL2 } = accuracy;
   if (mismatched > 0) {
-    return `${formatCount(mismatched)} elements are NaN or infinite in one tensor alone`;
+    return `${
+      formatCount(mismatched)
+    } elements are NaN or infinite in one tensor, and not the same in the other`;
   }
   return relL2 <= maxRelL2
     ? undefined

@@ -25,13 +25,14 @@ export interface Picture {
   readonly height: number;
   readonly channels: number;
   readonly data: Uint8Array;
-  readonly range: readonly [min: number, max: number];
+  /** The values that became 0 and 255; nothing where none is finite. */
+  readonly range: readonly [min: number, max: number] | null;
   /** How the tensor's axes were taken. */
   readonly layout: PictureLayout;
 }
 
 /**
- * Makes a grey or RGB picture of a tensor. NaN becomes 0, values beyond the range its ends.
+ * Makes a grey or RGB picture of a tensor. NaN becomes 0, values beyond the range its ends, and an infinity 0 or 255.
  *
  * @throws {TypeError} for a tensor that has not the layout's axes, or more channels than a picture.
  * @throws {RangeError} for an image or channel that is not there, and for pictures of no pixels.
@@ -102,18 +103,21 @@ function guessLayout(shape: readonly number[]): PictureLayout | undefined {
   }
 }
 
-function finiteRange(values: Float64Array): [min: number, max: number] {
+function finiteRange(values: Float64Array): [min: number, max: number] | null {
   let [min, max] = [Infinity, -Infinity];
   for (const value of values) {
     if (!Number.isFinite(value)) continue;
     if (value < min) min = value;
     if (value > max) max = value;
   }
-  return min <= max ? [min, max] : [0, 0];
+  return min <= max ? [min, max] : null;
 }
 
-function toBytes(values: Float64Array, [min, max]: readonly [number, number]): Uint8Array {
+function toBytes(values: Float64Array, range: Picture["range"]): Uint8Array {
+  const [min, max] = range ?? [0, 0];
   const scale = max > min ? 255 / (max - min) : 0;
   // Clamps, rounds to nearest, and makes NaN 0.
-  return Uint8Array.from(Uint8ClampedArray.from(values, (value) => (value - min) * scale));
+  return Uint8Array.from(
+    Uint8ClampedArray.from(values, (value) => value > max ? 255 : (value - min) * scale),
+  );
 }

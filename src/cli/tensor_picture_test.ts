@@ -39,6 +39,15 @@ Deno.test("picture() keeps u8 as it is and a constant black", () => {
   assert.deepEqual([...picture(constant, "x.npy", { index: 0 }).data], [0, 0]);
 });
 
+Deno.test("picture() says where no value is finite, and draws infinities as ends", () => {
+  const drawn = (...values: number[]) =>
+    picture(tensor("f32", [1, values.length], new Float32Array(values)), "x.npy", { index: 0 });
+  const none = drawn(NaN, Infinity, -Infinity);
+  assert.deepEqual([none.range, ...none.data], [null, 0, 255, 0]);
+  const constant = drawn(4, Infinity, -Infinity, NaN);
+  assert.deepEqual([constant.range, ...constant.data], [[4, 4], 0, 255, 0, 0]);
+});
+
 Deno.test("picture() refuses what makes no picture", () => {
   assert.throws(() => picture(counting(4), "x.npy", { index: 0 }), {
     name: "TypeError",

@@ -246,13 +246,21 @@ cliTest("diff passes, fails with exit 1, and refuses other shapes with exit 2", 
   assert.equal(shapes.err, "wgconv: Cannot compare: a.npy has shape [2,2,50], c.npy has [200]\n");
   const nan = await run(dir, ["diff", "nan.npy", "c.npy", "--max-rel-l2", "1e9"]);
   assert.equal(nan.code, 1);
-  assert.match(nan.out, /^verdict +fail: 200 elements are NaN or infinite in one tensor alone$/m);
+  assert.match(
+    nan.out,
+    /^verdict +fail: 200 elements are NaN or infinite in one tensor, and not the/m,
+  );
+  const nothing = await run(dir, ["diff", "nan.npy", "nan.npy"]);
+  assert.equal(nothing.code, 2);
+  assert.match(nothing.out, /^verdict +not checked: all elements of both tensors are NaN$/m);
   const empty = await run(dir, ["diff", "empty.npy", "empty.npy"]);
   assert.equal(empty.code, 2);
   assert.match(empty.out, /^verdict +not checked: the tensors are empty$/m);
 });
 
 cliTest("show writes a PNG of the values", async (dir) => {
+  await writeNpy(join(dir, "nan.npy"), tensor("f32", [2, 2], new Float32Array(4).fill(NaN)));
+  assert.match((await run(dir, ["show", "nan.npy", "nan.png"])).out, /grey, no value is finite$/m);
   await writeNpy(join(dir, "x.npy"), counting(2, 4, 2, 3));
   const args = ["show", "x.npy", "x.png", "--layout", "nchw", "--json"];
   const { code, out } = await run(dir, [...args, "--index", "1", "--channel", "2"]);
