@@ -39,7 +39,7 @@ import {
   terminalColumns,
   verdictPainter,
 } from "./output.ts";
-import { caseRows, shardOf, TABLE } from "./table_options.ts";
+import { caseRows, endEmptyPart, shardOf, TABLE } from "./table_options.ts";
 import { proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
 import { printable } from "../printable.ts";
@@ -216,6 +216,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       skipped.forEach((line) => out.message(line));
       noteIgnored(suites);
       out.line(summaryLine(results, lost, adapter));
+      endEmptyPart(options.shard, results.length + lost.length);
       writes.conclude(checkExitCode(results, lost, updating));
     });
 }
@@ -265,7 +266,7 @@ function checkPlan(options: CheckOptions, suites: ReadSuites): CheckPlan {
       tile: tile.join() !== "auto",
     });
   }
-  const own = shardOf("Cannot check", kept, options.shard);
+  const own = shardOf(kept, options.shard);
   const mine = new Set(own.map(printDescriptor));
   const others = new Set(kept.map(printDescriptor).filter((text) => !mine.has(text)));
   return {

@@ -18,7 +18,7 @@ import { ownProgram, programOf } from "./fuzz_program.ts";
 import { proveOutputs } from "./outputs.ts";
 import { sayFailedCase } from "./print_case.ts";
 import { openRecords } from "./record_stream.ts";
-import { caseRows, shardOf } from "./table_options.ts";
+import { caseRows, endEmptyPart, shardOf } from "./table_options.ts";
 import type { ClaimOptions } from "./verify_options.ts";
 import { refuseTogether } from "./refuse.ts";
 import { printable } from "../printable.ts";
@@ -47,7 +47,7 @@ export async function fuzz(
 ): Promise<void> {
   expectCases(made.cases);
   const { files } = made;
-  const cases = shardOf("Cannot verify", made.cases, options.shard);
+  const cases = shardOf(made.cases, options.shard);
   const { junit, force, json, seed, jobs } = options;
   refuseTogether("Cannot verify", { json, jsonl: options.jsonl });
   const jsonl = json ? "-" : options.jsonl;
@@ -103,6 +103,7 @@ export async function fuzz(
     await writes.attempt(() => writeText(junit, xml));
   }
   out.line(summary(results, provider));
+  endEmptyPart(options.shard, results.length);
   writes.conclude(exitCode(results));
 }
 

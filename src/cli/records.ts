@@ -20,7 +20,7 @@ import { VERSION } from "../version.ts";
 import { modelTrait } from "./problem_options.ts";
 import { commandWrites } from "./failure.ts";
 import { caseProgress, onInterrupt, reporter, terminalColumns, verdictPainter } from "./output.ts";
-import { caseRows, type TableOptions, timingNotes } from "./table_options.ts";
+import { caseRows, endEmptyPart, type TableOptions, timingNotes } from "./table_options.ts";
 import { chosenBackend, openGpuExecutor } from "./open_gpu.ts";
 import type { AnyGpuChoice, GpuChoice } from "./shared_options.ts";
 import { proveOutputs } from "./outputs.ts";
@@ -92,12 +92,6 @@ export async function reportSuite(
   const tags = suite.tags && { tags: suite.tags };
   let groups: readonly RunGroup[] = onCpu ? referenceGroups(all) : all;
   if (shard !== undefined) groups = shardGroups(groups, shard);
-  if (groups.length === 0) {
-    throw new InputTypeError(
-      `Cannot bench: part ${shard!.index} of ${shard!.count} has no case, ` +
-        "there are fewer groups of cases than parts",
-    );
-  }
   refuseTogether("Cannot bench", { json: options.json, jsonl: options.jsonl });
   refuseTogether("Cannot bench", { columns: options.columns, wide: options.wide });
   const target = options.json ? "-" : options.jsonl;
@@ -173,6 +167,7 @@ export async function reportSuite(
   rows.end();
   skipped.forEach((line) => note.message(line));
   onEnd?.();
+  endEmptyPart(shard, cases.length);
   if (cases.length === 0) {
     throw new InputTypeError(
       "Cannot bench: nothing ran, the chosen algorithms support none of the problems",

@@ -1,4 +1,4 @@
-import { InputTypeError } from "../errors.ts";
+import { EXIT } from "../errors.ts";
 import {
   CASE_COLUMN_NAMES,
   type CaseColumnName,
@@ -11,7 +11,8 @@ import { caseTable, type CaseTableOptions, type ComingCase } from "../report/cas
 import type { ReadCase } from "../report/record_schema.ts";
 import { slowdown } from "../report/speed_change.ts";
 import type { RowOrder } from "../report/table.ts";
-import type { Printer } from "./output.ts";
+import { ExitCode } from "./failure.ts";
+import { type Printer, reporter } from "./output.ts";
 import { type ChoiceParser, oneOf, parseShard, someOf } from "./values.ts";
 
 /** Makes a parser of a column that rows are sorted by. */
@@ -54,19 +55,24 @@ interface Shard {
   readonly count: number;
 }
 
+/** A part of all, or all of it where none is asked for. */
+export function shardOf<T>(all: readonly T[], shard: Shard | undefined): readonly T[] {
+  return shard === undefined
+    ? all
+    : all.filter((_, place) => place % shard.count === shard.index - 1);
+}
+
 /**
- * A part of all, or all of it where none is asked for.
+ * Ends a command whose part of a suite had nothing to run, since there are more parts than problems.
  *
- * @throws {TypeError} that begins with `why`, where there are more parts than there is to share.
+ * @throws {ExitCode} of success in that case.
  */
-export function shardOf<T>(why: string, all: readonly T[], shard: Shard | undefined): readonly T[] {
-  if (shard === undefined) return all;
-  const { index, count } = shard;
-  const own = all.filter((_, place) => place % count === index - 1);
-  if (own.length > 0) return own;
-  throw new InputTypeError(
-    `${why}: part ${index} of ${count} is empty, there are fewer problems than parts: ${all.length}`,
+export function endEmptyPart(shard: Shard | undefined, ran: number): void {
+  if (shard === undefined || ran > 0) return;
+  reporter("stderr").message(
+    `wgconv: note: part ${shard.index} of ${shard.count} has no problem to run`,
   );
+  throw new ExitCode(EXIT.ok);
 }
 
 export interface TableOptions {

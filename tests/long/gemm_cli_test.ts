@@ -190,7 +190,6 @@ Deno.test("wgconv gemm says in one sentence what does not fit, and writes nothin
       /only a --suite has parts, --cache, --shard, --resume must go\n/,
     ],
     [`--suite ${suite} --resume`, /--resume continues the file that --jsonl names\n/],
-    [`--suite ${suite} --shard 2/2`, /part 2 of 2 has no case/],
     ["--size 3,4,5 --jsonl x.jsonl", /--jsonl goes with --suite or --search/],
     [`--suite s --c ${a}`, /--suite says what is multiplied, --c must go\n/],
     ["--suite none.txt", /Cannot read none\.txt: there is no such file\n/],
