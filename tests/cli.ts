@@ -2,6 +2,11 @@
 import { fileURLToPath } from "node:url";
 import { taskEnvironment } from "../tasks/environment.ts";
 
+// A plain `deno test` runs as the task does: the user's tuning and calibrations are neither read nor written.
+if (!/wgconv-test-cache/.test(Deno.env.get("XDG_CACHE_HOME") ?? "")) {
+  for (const [name, value] of Object.entries(taskEnvironment())) Deno.env.set(name, value);
+}
+
 /** The repository's folder, with a slash at its end. */
 export const ROOT = fileURLToPath(new URL("../", import.meta.url));
 

@@ -13,7 +13,7 @@ import { calibrationPath, keptCalibration } from "./calibration.ts";
 import type { Measuring } from "../bench/calibrate/calibrate.ts";
 import { budgetMs, learnSize, learnTuning } from "./learn.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
-import { type TuningChoice, tuningFile } from "./tuning_options.ts";
+import { type TuningChoice, tuningFile, tuningPath } from "./tuning_options.ts";
 import { plainSubject } from "../../tests/support/plain_subject.ts";
 
 const SUBJECT = plainSubject("mb8ic64ih28oc64kh3ph1");
@@ -69,6 +69,10 @@ async function listen<T>(work: () => Promise<T>): Promise<{ readonly said: strin
     Deno.stderr.writeSync = writeSync;
   }
 }
+
+Deno.test("tests have a cache of their own, not the user's", () => {
+  assert.match(tuningPath()!, /wgconv-test-cache/);
+});
 
 Deno.test("a budget is one second on GPUs without figures of their own, and what is asked for elsewhere", () => {
   const device = { backend: "wgpu", adapter: "Radeon X", driver: "", limits: {} };
