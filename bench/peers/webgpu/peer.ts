@@ -1,3 +1,4 @@
+import type { Plan } from "../../../src/algorithms/plan.ts";
 import type { HostData, HostOperands, Subject } from "../../../src/run/subject.ts";
 
 /** A module of a library, whose types are not fetched. */
@@ -15,7 +16,13 @@ export interface Peer {
   finish?(): Promise<unknown>;
 }
 
-type Prepared = { call(): unknown; result(): Promise<HostData>; dispose(): unknown };
+interface Prepared {
+  /** Of ours, which says how sums are judged. */
+  readonly plan?: Plan;
+  call(): unknown;
+  result(): Promise<HostData>;
+  dispose(): unknown;
+}
 export type Case = ReturnType<typeof caseOf>;
 
 /** The convolution or product of a subject, and its operands in its order. */

@@ -83,6 +83,7 @@ const PEERS = {
   "wgconv-wall": ours,
 };
 const WALL = ["onnxruntime-node", "wgconv-wall"];
+const WGCONV = ["wgconv", "wgconv-wall"];
 const names = given("libraries", () => someOf(Object.keys(PEERS) as (keyof typeof PEERS)[])(asked));
 const dtype = given("--dtype", () => oneOf(["f32", "f16"])(values.dtype));
 const layout = given("--layout", () => oneOf(["nhwc", "nchw"])(values.layout));
@@ -115,7 +116,7 @@ for (const name of names) {
   // To onnxruntime-web Deno is Node.js, whose workers it makes global.
   globalThis.Worker = Worker;
   if (peer === undefined) continue;
-  const lent = name.startsWith("wgconv") ? ownLent : lastLent();
+  const lent = WGCONV.includes(name) ? ownLent : lastLent();
   const by = name === "onnxruntime-node" ? "dawn" : backend;
   const environment = environmentRecord({ backend: by, adapter, driver, limits: {} }, made.seed);
   const { version = environment.version } = peer;
@@ -162,7 +163,10 @@ async function prepareOurs({ conv, gemm, layout = "nhwc", half, operands }: Case
   }
   const call = () => layer.run(bound);
   const dispose = () => [layer, ...Object.values(bound)].forEach((one) => one[Symbol.dispose]());
-  return { call, dispose, result: () => (call(), bound[layer.result].read()) };
+  return {
+    ...{ plan: layer.plan, call, dispose },
+    result: () => (call(), bound[layer.result].read()),
+  };
 }
 
 /** What raises the GPU's clocks: our calls of a product, for 300 ms. */
@@ -213,8 +217,8 @@ async function timeOf({ name, peer, lent }: Timing, call: () => unknown, most: n
   const taken: Awaited<ReturnType<typeof sample>>[] = [];
   while (taken.length < samples) taken.push(await sample(repeats));
   const time = timeRecord(taken.map(({ ns }) => ns), repeats, wall ? "wall" : "timestamp");
-  const said = `${median(taken.map(({ ms }) => ms)).toPrecision(3)} ms a call with gaps`;
-  return wall ? { time } : { time, said };
+  const gaps = `${median(taken.map(({ ms }) => ms)).toPrecision(3)} ms a call with gaps`;
+  return wall ? { time } : { time, gaps };
 }
 
 /** Times a case by each library, and writes its record; of one that a library fails at, its message. */
@@ -227,7 +231,10 @@ async function measure(subject: Subject): Promise<void> {
     0,
   );
   for (const one of peers) {
-    const setup = { ...subject.traits, algorithm: "other", provider: one.name, device: adapter };
+    const setup = {
+      ...{ ...subject.traits, algorithm: WGCONV.includes(one.name) ? "auto" : "other" },
+      ...{ provider: one.name, device: adapter, made },
+    };
     faults.length = 0;
     await using stack = new AsyncDisposableStack();
     try {
@@ -238,21 +245,22 @@ async function measure(subject: Subject): Promise<void> {
       const result = await prepared.result();
       if (faults.length > 0) throw new Error(faults[0]);
       const most = 1 + Math.ceil(MOST_HELD / bytes);
-      const { time, said = "" } = await timeOf(one, prepared.call, most);
+      const { time, gaps = "" } = await timeOf(one, prepared.call, most);
       if (faults.length > 0) throw new Error(faults[0]);
       await lock?.unlock();
-      // Of the orders that sums may be in the plainest allows most.
-      const arithmetic = dtype === "f16" ? { sums: "f16" } as const : {};
+      const { plan } = prepared;
+      // Of the orders that a library's sums may be in the plainest allows most.
+      const arithmetic = plan?.arithmetic ?? (dtype === "f16" ? { sums: "f16" } as const : {});
       const checked = checkAgainst(await reference, result, arithmetic);
-      const message = [checked.message, said].filter(Boolean).join("; ");
-      one.write(caseRecord({ ...setup, made }, { ...checked, time, ...(message && { message }) }));
+      const message = [checked.message, gaps].filter(Boolean).join("; ");
+      one.write(caseRecord(setup, { ...checked, plan, time, ...(message && { message }) }));
       one.timed++;
     } catch (error) {
       const { message: all, name } = error as Error;
       const [message = ""] = all.split("\n");
       const left = name === "Unsupported";
       console.error(`${one.name} ${left ? "left out" : "failed"}: ${titleOf(subject)}: ${message}`);
-      if (!left) one.write(caseRecord({ ...setup, made }, { verdict: "error", message }));
+      if (!left) one.write(caseRecord(setup, { verdict: "error", message }));
     } finally {
       await lock?.unlock();
     }
