@@ -1,22 +1,16 @@
 import assert from "#assert";
+import { request as planRequest } from "../../tests/plan_request.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import type { IntegerOperands } from "../problem/conv_elements.ts";
 import { canonicalName } from "../kernels/kernel.ts";
-import { DEFAULT_LIMITS } from "./plan.ts";
 import { planConv, tryPlanConv } from "./planner.ts";
 import { isRefusal } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
 
-const request: PlanRequest = {
-  problem: parseDescriptor("g2mb1ic8ih6oc8kh3ph1"),
-  dtype: "i8",
-  layout: "nhwc",
-  filterLayout: "krsc",
-  epilogue: NO_EPILOGUE,
-  algorithm: "direct",
-  limits: DEFAULT_LIMITS,
-};
+const request = planRequest(parseDescriptor("g2mb1ic8ih6oc8kh3ph1"), {
+  ...{ dtype: "i8", layout: "nhwc", algorithm: "direct" },
+});
 
 Deno.test("a convolution of integers takes the passes that its zero points need, and no others", () => {
   const passes = (integers: IntegerOperands, problem = request.problem) =>

@@ -1,20 +1,12 @@
 import assert from "#assert";
+import { request } from "../../tests/plan_request.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
-import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import { kernelNames, OUTDATED_TUNING, problemClass } from "./cost/tuned.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
 import { planConv } from "./planner.ts";
 import type { PlanRequest, TunedChoice } from "./request.ts";
 
-const REQUEST: PlanRequest = {
-  problem: parseDescriptor("mb4ic16ih14oc32kh3ph1"),
-  dtype: "f32",
-  layout: "nchw",
-  filterLayout: "kcrs",
-  epilogue: NO_EPILOGUE,
-  algorithm: "auto",
-  limits: DEFAULT_LIMITS,
-};
+const REQUEST = request(parseDescriptor("mb4ic16ih14oc32kh3ph1"), { limits: DEFAULT_LIMITS });
 
 /** A request with a tuning for its class: `choice`, as measured on `problem`. */
 function tuned(choice: Partial<TunedChoice>, problem = REQUEST.problem): PlanRequest {

@@ -1,20 +1,10 @@
 import assert from "#assert";
+import { request as planRequest } from "../../tests/plan_request.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
-import { NO_EPILOGUE } from "../problem/epilogue.ts";
-import { DEFAULT_LIMITS } from "./plan.ts";
 import { planConv } from "./planner.ts";
-import type { PlanRequest } from "./request.ts";
 import { withWorkspaceBytes } from "./tensors.ts";
 
-const request: PlanRequest = {
-  problem: parseDescriptor("mb32ic64ih56oc64kh3ph1"),
-  dtype: "f32",
-  layout: "nhwc",
-  filterLayout: "krsc",
-  epilogue: NO_EPILOGUE,
-  algorithm: "auto",
-  limits: DEFAULT_LIMITS,
-};
+const request = planRequest(parseDescriptor("mb32ic64ih56oc64kh3ph1"), { layout: "nhwc" });
 const bytes = 4 * (2 * 32 * 64 * 56 * 56 + 64 * 64 * 9);
 
 Deno.test("withWorkspaceBytes() makes bytes of a share of the tensors, and keeps the smaller limit", () => {

@@ -1,38 +1,17 @@
 import assert from "#assert";
+import { request } from "../../../tests/plan_request.ts";
 import { scaledModel } from "../../../tests/support/scaled_model.ts";
-import { type ConvProblem, type Operation, OPERATIONS } from "../../problem/conv_problem.ts";
+import { type Operation, OPERATIONS } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
 import { allowedAmplification } from "../algorithm.ts";
 import { H200 } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
-import { DEFAULT_LIMITS, type Rival } from "../plan.ts";
+import type { Rival } from "../plan.ts";
 import { expectPlanned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { predictMs, predictPlanMs, rankRivals, requestFor, rivalName } from "./auto.ts";
-
-const LIMITS = {
-  ...DEFAULT_LIMITS,
-  maxComputeWorkgroupStorageSize: 49_152,
-  maxComputeInvocationsPerWorkgroup: 1024,
-  maxStorageBufferBindingSize: 2 ** 31 - 4,
-  maxBufferSize: 2 ** 32,
-};
-
-function request(problem: ConvProblem, more: Partial<PlanRequest> = {}): PlanRequest {
-  const layout = more.layout ?? "nchw";
-  return {
-    problem,
-    dtype: "f32",
-    layout,
-    filterLayout: filterLayoutFor(layout),
-    epilogue: NO_EPILOGUE,
-    algorithm: "auto",
-    limits: LIMITS,
-    ...more,
-  };
-}
 
 const predicted = (...asked: Parameters<typeof predictMs>) => expectPlanned(predictMs(...asked)!);
 

@@ -1,30 +1,15 @@
 import assert from "#assert";
+import { request } from "../../../tests/plan_request.ts";
 import { UnsupportedError } from "../../errors.ts";
-import { type ConvProblem, convProblem, OPERATIONS } from "../../problem/conv_problem.ts";
+import { convProblem, OPERATIONS } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
-import { NO_EPILOGUE } from "../../problem/epilogue.ts";
-import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
+import { LAYOUTS } from "../../tensor/layout.ts";
 import { H200 } from "../device/h200.ts";
 import { softwareDevice } from "../device/software.ts";
 import { DEFAULT_LIMITS, type DeviceLimits } from "../plan.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { expectPlanned, refusal } from "../refusal.ts";
-import type { PlanRequest } from "../request.ts";
 import { planFastest } from "./auto.ts";
-
-function request(problem: ConvProblem, more: Partial<PlanRequest> = {}): PlanRequest {
-  const layout = more.layout ?? "nchw";
-  return {
-    problem,
-    dtype: "f32",
-    layout,
-    filterLayout: filterLayoutFor(layout),
-    epilogue: NO_EPILOGUE,
-    algorithm: "auto",
-    limits: DEFAULT_LIMITS,
-    ...more,
-  };
-}
 
 const CONV3 = parseDescriptor("mb32ic128ih28oc128kh3ph1", "fwd");
 
@@ -111,7 +96,7 @@ Deno.test("auto keeps to the tiles, pairs and policies that are asked for", () =
 });
 
 Deno.test("planFastest() takes the next where a candidate does not fit, and says so", () => {
-  const asked = request(CONV3);
+  const asked = request(CONV3, { limits: DEFAULT_LIMITS });
   const plan = expectPlanned(
     planFastest(
       asked,

@@ -1,7 +1,7 @@
 import assert from "#assert";
+import { request } from "../../../tests/plan_request.ts";
 import { gemmProblem } from "../../problem/gemm_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
-import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { unknownModel } from "../device/known.ts";
 import { tryPlanGemm } from "../gemm/plan.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
@@ -10,16 +10,10 @@ import { expectPlanned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { planKey, shortlist, shortlistProduct } from "./shortlist.ts";
 
-const REQUEST: PlanRequest = {
-  problem: parseDescriptor("mb8ic64ih28oc64kh3ph1"),
-  dtype: "f32",
-  layout: "nchw",
-  filterLayout: "kcrs",
-  epilogue: NO_EPILOGUE,
-  algorithm: "auto",
+const REQUEST = request(parseDescriptor("mb8ic64ih28oc64kh3ph1"), {
   limits: DEFAULT_LIMITS,
   device: unknownModel("NVIDIA GeForce RTX 9999"),
-};
+});
 const PRODUCT = { problem: gemmProblem({ m: 200, n: 300, k: 4096 }), dtype: "f32" as const };
 
 Deno.test("shortlist() begins with the planner's choice, and has other algorithms and no plan twice", () => {

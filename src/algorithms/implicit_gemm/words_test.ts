@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { request as planRequest } from "../../../tests/plan_request.ts";
 import { H200_LIMITS, H200_UNITS } from "../../../bench/h200_limits.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
@@ -8,19 +9,13 @@ import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { wordWays, writtenBytes } from "./written.ts";
 
-function request(problem: string, more: Partial<PlanRequest> = {}): PlanRequest {
-  return {
-    problem: parseDescriptor(problem),
-    dtype: "i8",
-    layout: "nhwc",
-    filterLayout: "krsc",
-    epilogue: NO_EPILOGUE,
-    algorithm: "implicit-gemm",
+const request = (problem: string, more: Partial<PlanRequest> = {}) =>
+  planRequest(parseDescriptor(problem), {
+    ...{ dtype: "i8", layout: "nhwc", algorithm: "implicit-gemm" },
     limits: H200_LIMITS,
     matrixUnits: H200_UNITS,
     ...more,
-  };
-}
+  });
 
 Deno.test("the sums of int8 results that a pass of its own stores count as workspace, splits beside them too", () => {
   let [planned, split] = [0, 0];

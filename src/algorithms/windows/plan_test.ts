@@ -1,10 +1,10 @@
 import assert from "#assert";
+import { request as planRequest } from "../../../tests/plan_request.ts";
 import { join } from "node:path";
 import { readSuite } from "../../bench/suite_files.ts";
 import { matrixElements } from "../../kernels/im2col.ts";
 import { windowElements } from "../../kernels/im2win.ts";
 import { type ConvProblem, convProblem, tensorShape } from "../../problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
@@ -24,18 +24,8 @@ const H200 = {
 const SUITES = join(import.meta.dirname!, "..", "..", "..", "bench", "suites");
 const LAYERS = readSuite(join(SUITES, "im2win12.txt"));
 
-function request(problem: ConvProblem, more: Partial<PlanRequest> = {}): PlanRequest {
-  return {
-    problem,
-    dtype: "f32",
-    layout: "nchw",
-    filterLayout: "kcrs",
-    epilogue: NO_EPILOGUE,
-    algorithm: "im2win",
-    limits: H200,
-    ...more,
-  };
-}
+const request = (problem: ConvProblem, more: Partial<PlanRequest> = {}) =>
+  planRequest(problem, { algorithm: "im2win", limits: H200, ...more });
 
 /** Bytes of the three tensors, of the whole batch in window order, and as an im2col matrix. */
 function formulas(problem: ConvProblem) {

@@ -1,9 +1,7 @@
 import assert from "#assert";
+import { request as planRequest } from "../../../tests/plan_request.ts";
 import { type ConvProblem, convProblem } from "../../problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../../problem/epilogue.ts";
-import { filterLayoutFor, type Layout } from "../../tensor/layout.ts";
-import { DEFAULT_LIMITS } from "../plan.ts";
-import type { PlanRequest } from "../request.ts";
+import type { Layout } from "../../tensor/layout.ts";
 import { filterShape, sliceGeometry, unsupportedReason } from "./geometry.ts";
 
 const forward = convProblem({
@@ -17,17 +15,8 @@ const forward = convProblem({
 });
 const runs = [{ n: 6, r: 3, first: 0, count: 2 }];
 
-function request(problem: ConvProblem, layout: Layout = "nchw"): PlanRequest {
-  return {
-    problem,
-    dtype: "f32",
-    layout,
-    filterLayout: filterLayoutFor(layout),
-    epilogue: NO_EPILOGUE,
-    algorithm: "winograd1d",
-    limits: DEFAULT_LIMITS,
-  };
-}
+const request = (problem: ConvProblem, layout: Layout = "nchw") =>
+  planRequest(problem, { layout, algorithm: "winograd1d" });
 
 Deno.test("sliceGeometry() of fwd reads the input and writes the output", () => {
   const { outer, tiled, ...rest } = sliceGeometry(request(forward), runs);

@@ -1,8 +1,8 @@
 import assert from "#assert";
+import { request as planRequest } from "../../../tests/plan_request.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { type ConvProblem, convProblem, OPERATIONS } from "../../problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../../problem/epilogue.ts";
-import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
+import { LAYOUTS } from "../../tensor/layout.ts";
 import { formatTile } from "../../winograd/tile.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
@@ -11,14 +11,6 @@ import type { PlanRequest } from "../request.ts";
 import { defaultTile, nonfusedReason } from "./geometry.ts";
 import { nonfusedGeometry, nonfusedTime } from "./price.ts";
 import { DEFAULT_CHUNK_BYTES } from "./workspace.ts";
-
-const h200 = {
-  ...DEFAULT_LIMITS,
-  maxComputeWorkgroupStorageSize: 49152,
-  maxComputeInvocationsPerWorkgroup: 1024,
-  maxStorageBufferBindingSize: 2 ** 31 - 4,
-  maxBufferSize: 2 ** 32,
-};
 
 function problemOf(
   batch: number,
@@ -38,19 +30,8 @@ function problemOf(
 
 const conv2 = problemOf(64, 64, [56, 56], [3, 3]);
 
-function request(problem: ConvProblem, more: Partial<PlanRequest> = {}): PlanRequest {
-  const layout = more.layout ?? "nchw";
-  return {
-    problem,
-    dtype: "f32",
-    layout,
-    filterLayout: filterLayoutFor(layout),
-    epilogue: NO_EPILOGUE,
-    algorithm: "winograd2d-nonfused",
-    limits: h200,
-    ...more,
-  };
-}
+const request = (problem: ConvProblem, more: Partial<PlanRequest> = {}) =>
+  planRequest(problem, { algorithm: "winograd2d-nonfused", ...more });
 
 Deno.test("defaultTile() steps by 4, by less where that leaves fewer products", () => {
   const tile = (size: number, filter: readonly number[], op: ConvProblem["op"] = "fwd") =>

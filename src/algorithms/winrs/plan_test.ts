@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { request as planRequest } from "../../../tests/plan_request.ts";
 import { H200_LIMITS } from "../../../bench/h200_limits.ts";
 import { H200 } from "../device/h200.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
@@ -15,31 +16,21 @@ import { gridSegments, tileSegments } from "./segments.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { convProblem } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
-import { NO_EPILOGUE } from "../../problem/epilogue.ts";
-import { filterLayoutFor } from "../../tensor/layout.ts";
 import { configureAs, parsePair } from "../../../tests/support/winrs_figures.ts";
 
 /** Figure 5's widths: ∇Y of 16 columns, a filter of 3. */
 function request(more: Partial<PlanRequest> = {}): PlanRequest {
-  const layout = more.layout ?? "nhwc";
-  return {
-    problem: convProblem({
-      op: "bwd-filter",
-      batch: 32,
-      inChannels: 64,
-      outChannels: 64,
-      inputSize: [16, 16],
-      filterSize: [3, 3],
-      paddingBegin: [1, 1],
-    }),
-    dtype: "f32",
-    layout,
-    filterLayout: filterLayoutFor(layout),
-    epilogue: NO_EPILOGUE,
-    algorithm: "winrs",
-    limits: { ...DEFAULT_LIMITS, maxComputeInvocationsPerWorkgroup: 1024 },
-    ...more,
-  };
+  const problem = convProblem({
+    op: "bwd-filter",
+    batch: 32,
+    inChannels: 64,
+    outChannels: 64,
+    inputSize: [16, 16],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+  });
+  const limits = { ...DEFAULT_LIMITS, maxComputeInvocationsPerWorkgroup: 1024 };
+  return planRequest(problem, { layout: "nhwc", algorithm: "winrs", limits, ...more });
 }
 
 const planWinrs = (asked: PlanRequest, mode: SizeMode) =>
