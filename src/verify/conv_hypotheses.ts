@@ -1,7 +1,7 @@
 /** Faults that kernels of convolutions typically have. */
 import { defined } from "../defined.ts";
 import { type ConvProblem, operandTensors, tensorShape } from "../problem/conv_problem.ts";
-import { type Activation, operandOf } from "../problem/activations.ts";
+import { type Activation, activationOperand, operandOf } from "../problem/activations.ts";
 import { activate } from "../problem/activations.ts";
 import {
   canonicalStrides,
@@ -18,7 +18,14 @@ import { blockOf, gridOf } from "../simulate/conv_yardstick.ts";
 import { simulateSums } from "../simulate/sums.ts";
 import { FILTER_LAYOUTS, LAYOUTS, stridesInLayout } from "../tensor/layout.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
-import { type Hypothesis, type MovedCase, movedHypotheses, movedHypothesis } from "./hypothesis.ts";
+import {
+  type Hypothesis,
+  type MovedCase,
+  movedHypotheses,
+  movedHypothesis,
+  otherActivations,
+  type SampledOutputs,
+} from "./hypothesis.ts";
 
 /** A convolution whose outputs are looked into. */
 interface ConvCase extends ConvOperands {
@@ -43,6 +50,9 @@ interface ConvVariant {
   readonly activation?: Activation;
   /** Whether the bias is added behind the activation. */
   readonly late?: boolean;
+  /** The channel whose bias is added, or whose slope is taken. */
+  readonly biasOf?: (channel: number) => number;
+  readonly slopeOf?: (channel: number) => number;
 }
 
 /** A convolution as a case. */
@@ -64,6 +74,7 @@ function convVariant(
 ): Float64Array {
   const { geometry: own, bias, shape } = of;
   const { biases = 1, activation = of.activation, late = false, groupOf } = variant;
+  const { biasOf = Number, slopeOf = Number } = variant;
   const operands: ConvOperands = {
     problem: of.problem,
     geometry: variant.geometry ?? own,
@@ -82,8 +93,8 @@ function convVariant(
     const source = convSource(operands, { group: from, lefts: [place], rights }, undefined, {});
     const sum = simulateSums(source, {}).exact[0]!;
     const at = Math.floor(index / area) % shape[1]!;
-    const shift = bias === undefined ? 0 : biases * bias[at]!;
-    const activated = (x: number) => activate(activation, x, of.operandAt(at));
+    const shift = bias === undefined ? 0 : biases * bias[biasOf(at)]!;
+    const activated = (x: number) => activate(activation, x, of.operandAt(slopeOf(at)));
     return late ? activated(sum) + shift : activated(sum + shift);
   });
 }
@@ -148,7 +159,8 @@ export function axisNames({ problem: { op, filterSize } }: Pick<ConvCase, "probl
 
 type Named = readonly (readonly [name: string, variant: ConvVariant])[];
 
-function epilogueVariants({ problem: { op }, geometry, bias, activation }: ConvCase): Named {
+function epilogueVariants(of: ConvCase): Named {
+  const { problem: { op }, geometry, bias, activation } = of;
   const acts = activation !== "none";
   return [
     ...(bias === undefined ? [] : [
@@ -156,17 +168,12 @@ function epilogueVariants({ problem: { op }, geometry, bias, activation }: ConvC
       ["the bias missing", { biases: 0 }],
       ["the bias added twice", { biases: 2 }],
       ["the bias subtracted", { biases: -1 }],
+      ...otherChannels(of, "bias", "biasOf"),
     ] as const),
-    ...(acts
-      ? [
-        [`no ${activation}`, { activation: "none" }],
-        ...(activation === "relu"
-          ? []
-          : [[`relu in place of ${activation}`, { activation: "relu" }]] as const),
-      ] as const
-      : op === "fwd"
-      ? [["relu, which is not asked for", { activation: "relu" }]] as const
-      : []),
+    ...(op !== "fwd" ? [] : otherActivations(activation)).map(([name, activation]) =>
+      [name, { activation }] as const
+    ),
+    ...(activationOperand(activation) === undefined ? [] : otherChannels(of, "slope", "slopeOf")),
     ...(acts && bias !== undefined
       ? [
         [`the bias added behind ${activation}`, { late: true }],
@@ -174,6 +181,23 @@ function epilogueVariants({ problem: { op }, geometry, bias, activation }: ConvC
       ] as const
       : []),
   ];
+}
+
+/** What a kernel reads for each channel, taken of another one. */
+function otherChannels(
+  { shape: [, channels], problem: { groups } }: ConvCase,
+  what: string,
+  key: "biasOf" | "slopeOf",
+): Named {
+  const all = channels!, own = all / groups;
+  const moves: readonly (readonly [string, (channel: number) => number])[] = [
+    [`channel 0's ${what} for all channels`, () => 0],
+    [`the next channel's ${what} for each`, (channel) => (channel + 1) % all],
+    [`the previous channel's ${what} for each`, (channel) => (channel + all - 1) % all],
+    [`the ${what} of the channel counted from the end`, (channel) => all - 1 - channel],
+    [`the first group's ${what} for all groups`, (channel) => channel % own],
+  ];
+  return moves.map(([name, of]) => [name, { [key]: of }]);
 }
 
 /** The filter with axes turned, channels exchanged or taps left out. */
@@ -349,6 +373,42 @@ function groupVariants({ problem: { groups, op }, geometry: g }: ConvCase): Name
       { groupOf: (channel) => groups - 1 - Math.floor(channel / g.outChannels) },
     ],
   ];
+}
+
+/** Groups that are tried in place of each other, at most. */
+const MOST_GROUPS = 16;
+
+/** The hypothesis that groups have results of other ones, of which each has what fits best. */
+export function exchangedGroups(of: ConvCase, { indices, got }: SampledOutputs): Hypothesis[] {
+  const { problem: { op, groups }, shape } = of;
+  if (groups === 1 || groups > MOST_GROUPS) return [];
+  const axis = op === "bwd-filter" ? 0 : 1;
+  const size = elementCount(shape.slice(axis)) / groups;
+  const own = indices.map((index) => Math.floor(index / size) % groups);
+  const values = Array.from(
+    { length: groups },
+    (_, other) => convVariant(of, indices.map((at, i) => at + (other - own[i]!) * size), {}),
+  );
+  const rest = (group: number, other: number) =>
+    indices.reduce(
+      (sum, _, i) => own[i] === group ? sum + (got[i]! - values[other]![i]!) ** 2 : sum,
+      0,
+    );
+  const best = values.map((_, group) =>
+    values.reduce(
+      (least, __, other) => rest(group, other) < rest(group, least) ? other : least,
+      group,
+    )
+  );
+  const moved = best.flatMap((other, group) =>
+    other === group ? [] : [`group ${other}'s in group ${group}`]
+  );
+  return moved.length === 0 ? [] : [{
+    name: `results of other groups: ${moved.slice(0, 4).join(", ")}${
+      moved.length > 4 ? ", ..." : ""
+    }`,
+    values: () => Float64Array.from(own, (group, i) => values[best[group]!]![i]!),
+  }];
 }
 
 /** Sums that leave out their end. */

@@ -7,7 +7,13 @@ import { computeReference, floorsOf, type Reference, resultStrides } from "../ru
 import { referenceInputs } from "../run/conv_subject.ts";
 import { type HostData, type HostOperands, isIntegral, type Subject } from "../run/subject.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import { axisNames, byteHypotheses, convCase, convHypotheses } from "./conv_hypotheses.ts";
+import {
+  axisNames,
+  byteHypotheses,
+  convCase,
+  convHypotheses,
+  exchangedGroups,
+} from "./conv_hypotheses.ts";
 import { gemmHypotheses, PRODUCT_NAMES } from "./gemm_hypotheses.ts";
 import {
   bestMatch,
@@ -70,7 +76,7 @@ export async function diagnose(failed: FailedResult): Promise<Diagnosis> {
   ];
   const whole = bestMatch(hypotheses, tried);
   const there = whole ?? bestMatch(hypotheses, sampledOutputs(reference, result, 0, some));
-  const match = there ?? bestMatch(shiftedHypotheses(subject, tried), tried);
+  const match = there ?? bestMatch(fittedHypotheses(subject, operands, tried), tried);
   // Roundings are of all outputs, and leave no zeros.
   const few = found.wrong.length > 0 &&
     (found.wrong.length < ROUNDED.share * found.checked || found.zeros === found.wrong.length);
@@ -82,11 +88,19 @@ export async function diagnose(failed: FailedResult): Promise<Diagnosis> {
   };
 }
 
-/** Values that were added along an axis, where biases are. */
-function shiftedHypotheses(subject: Subject, tried: SampledOutputs): readonly Hypothesis[] {
+/** Groups that were exchanged, and values that were added along an axis, where biases are. */
+function fittedHypotheses(
+  subject: Subject,
+  operands: HostOperands,
+  tried: SampledOutputs,
+): readonly Hypothesis[] {
   const { asked, shape } = subject;
   const axes = "gemm" in asked ? [1, 2] : asked.conv.problem.op === "fwd" ? [1] : [];
-  return axes.map((axis) => shifted(tried, shape, axis, namesOf(subject)[axis]!));
+  const known = caseOf(subject, operands);
+  return [
+    ...(known === undefined ? [] : exchangedGroups(known, tried)),
+    ...axes.map((axis) => shifted(tried, shape, axis, namesOf(subject)[axis]!)),
+  ];
 }
 
 /** Another arithmetic than the one claimed that errs as the result does. */
@@ -118,17 +132,23 @@ function namesOf({ asked }: Subject): readonly string[] {
   return "conv" in asked ? axisNames(asked.conv) : PRODUCT_NAMES;
 }
 
-/** The hypotheses for a subject; none where operands have zero points or results are scaled. */
-function hypothesesOf(
-  { asked, activation, shape }: Subject,
-  operands: HostOperands,
-): readonly Hypothesis[] {
+/** The hypotheses for a subject. */
+function hypothesesOf(subject: Subject, operands: HostOperands): readonly Hypothesis[] {
+  const { asked } = subject;
   if ("gemm" in asked) return gemmHypotheses(asked.gemm, operands as GemmInputs);
+  const { problem: { op }, layout, filterLayout } = asked.conv;
+  const known = caseOf(subject, operands);
+  if (known === undefined) return [];
+  return convHypotheses(known, op === "bwd-filter" ? filterLayout : layout);
+}
+
+/** A convolution as a case; undefined where operands have zero points or results are scaled, and of products. */
+function caseOf({ asked, activation, shape }: Subject, operands: HostOperands) {
+  if ("gemm" in asked) return undefined;
   const { problem, layout, filterLayout, integers, epilogue } = asked.conv;
-  if (integers !== undefined || epilogue?.scale !== undefined) return [];
+  if (integers !== undefined || epilogue?.scale !== undefined) return undefined;
   const inputs = referenceInputs(problem, operands, { layout, filterLayout }, epilogue);
-  const own = problem.op === "bwd-filter" ? filterLayout : layout;
-  return convHypotheses(convCase(problem, inputs, shape, activation), own);
+  return convCase(problem, inputs, shape, activation);
 }
 
 /** Outputs that were compared, and those of them that are wrong. */

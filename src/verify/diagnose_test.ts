@@ -1,4 +1,5 @@
 import assert from "#assert";
+import type { Activation } from "../problem/activations.ts";
 import { convProblem } from "../problem/conv_problem.ts";
 import { gemmProblem } from "../problem/gemm_problem.ts";
 import { convSubject } from "../run/conv_subject.ts";
@@ -270,6 +271,52 @@ for (const op of ["bwd-data", "bwd-filter"] as const) {
   });
 }
 
+Deno.test("a diagnosis names slopes and biases of other channels, other activations, and exchanged groups", async () => {
+  const of = (activation: Activation, groups = 4) =>
+    convSubject({
+      problem: convProblem({
+        ...{ batch: 2, inChannels: 8, outChannels: 8, groups },
+        ...{ inputSize: [6, 6], filterSize: [3, 3] },
+      }),
+      ...{ layout: "nchw", filterLayout: "kcrs" },
+      epilogue: { bias: true, activation },
+    });
+  const subject = of("prelu");
+  const operands = fillOperands(subject, "normal", 1);
+  const right = (await subject.reference.of(operands, {})).values;
+  const others = (role: "bias" | "slope", from: (channel: number) => number) => ({
+    ...operands,
+    [role]: operands[role]!.map((_, channel) => operands[role]![from(channel)]!),
+  });
+  const made = async (inputs: HostOperands, other = subject) =>
+    (await other.reference.of(inputs, {})).values;
+  const size = right.length / 8;
+  const exchanged = (from: readonly number[]) =>
+    right.map((_, i) =>
+      right[i + (from[Math.floor(i / size) % 4]! - Math.floor(i / size) % 4) * size]!
+    );
+  const faults: readonly [Float64Array, RegExp][] = [
+    [await made(others("slope", (channel) => (channel + 1) % 8)), /^the next channel's slope/],
+    [
+      await made(others("slope", (channel) => 7 - channel)),
+      /^the slope of .* counted from the end/,
+    ],
+    [await made(others("slope", (channel) => channel % 2)), /^the first group's slope/],
+    [await made(others("bias", () => 0)), /^channel 0's bias for all/],
+    [await made(operands, of("leaky-relu")), /^leaky-relu in place of prelu/],
+    [await made(operands, of("tanh")), /^tanh in place of prelu/],
+    [
+      exchanged([0, 3, 2, 1]),
+      /^results of other groups: group 3's in group 1, group 1's in group 3$/,
+    ],
+    [exchanged([1, 2, 3, 0]), /^results of other groups: .*'s in group 3$/],
+  ];
+  for (const [result, name] of faults) {
+    const { match } = await diagnosed(subject, operands, Float32Array.from(result));
+    assert.match(match?.name ?? "no match", name);
+  }
+});
+
 Deno.test("a diagnosis names what becomes of sums that are scaled to bytes", async () => {
   const subject = convSubject({
     problem: convProblem({
@@ -321,6 +368,8 @@ Deno.test("a diagnosis names faults of products", async () => {
     [{ alpha: 0.5, beta: 2 }, { alpha: 2, beta: 0.5 }, /^alpha and beta swapped/],
     [{ alpha: 0.5, beta: 3 }, { alpha: 0.5, beta: 1.5 }, /^C multiplied by alpha, too/],
     [{ activation: "gelu" }, {}, /^no gelu/],
+    [{ activation: "gelu" }, { activation: "silu" }, /^silu in place of gelu/],
+    [{}, { activation: "relu" }, /^relu, which is not asked for/],
   ];
   for (const [right, wrong, name] of faults) {
     const subject = of(right);

@@ -2,7 +2,7 @@
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import { activate } from "../problem/activations.ts";
 import type { GemmInputs } from "../reference/gemm.ts";
-import { type Hypothesis, movedHypotheses } from "./hypothesis.ts";
+import { type Hypothesis, movedHypotheses, otherActivations } from "./hypothesis.ts";
 
 /** Depths that kernels sum at a time. */
 const BLOCKS = [4, 8, 16, 32, 64, 128];
@@ -28,7 +28,7 @@ export function gemmHypotheses(problem: GemmProblem, operands: GemmInputs): read
         ? [one("the bias along the other side", { bias: bias === "row" ? "column" : "row" })]
         : []),
     ]),
-    ...(activation === "none" ? [] : [one(`no ${activation}`, { activation: "none" })]),
+    ...otherActivations(activation).map(([name, other]) => one(name, { activation: other })),
     ...(beta === 0 ? [] : [
       one("C missing", { beta: 0 }),
       ...(beta === 1 ? [] : [one("beta left out", { beta: 1 })]),

@@ -1,3 +1,4 @@
+import { type Activation, PLAIN_ACTIVATIONS } from "../problem/activations.ts";
 import { type Reference, resultStrides } from "../run/check.ts";
 import type { HostData } from "../run/subject.ts";
 import {
@@ -152,6 +153,18 @@ export function shifted(
         return count < 2 ? NaN : value + sum / count;
       }),
   };
+}
+
+/** Activations that may stand in place of the one that is asked for, the simplest first. */
+export function otherActivations(own: Activation): (readonly [name: string, Activation])[] {
+  return PLAIN_ACTIVATIONS.filter((one) => one !== own).map((one) => [
+    one === "none"
+      ? `no ${own}`
+      : own === "none"
+      ? `${one}, which is not asked for`
+      : `${one} in place of ${own}`,
+    one,
+  ]);
 }
 
 function distance(a: ArrayLike<number>, b: ArrayLike<number>, places: readonly number[]): number {
