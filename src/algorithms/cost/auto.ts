@@ -78,6 +78,14 @@ const EXACT_SLACK = 1.05;
 /** Where it enlarges errors to this share of the fastest's at most: F(4x4,3x3) may stand for F(6x6,3x3), F(5x5,3x3) not. */
 const CLEARLY_LESS = 0.7;
 
+/** How much longer kernels take that unpack bf16 on the way to their transforms (means of an H200's). */
+const BF16_LONGER: Readonly<Record<string, number>> = {
+  "winograd1d": 1.06,
+  "winograd2d": 1.25,
+  "winograd2d-nonfused": 1.1,
+  "winrs": 1.2,
+};
+
 /** Predicted milliseconds of an algorithm with the request's tile or pair; undefined where there is no model of it. */
 export function predictMs(
   request: PlanRequest,
@@ -97,7 +105,8 @@ function price(
   const geometry = priced.geometry(request);
   if (isRefusal(geometry)) return geometry;
   const time = priced.price(geometry);
-  return { geometry, ms: time === undefined ? undefined : time / 1e3 };
+  const longer = request.dtype === "bf16" ? BF16_LONGER[algorithm] ?? 1 : 1;
+  return { geometry, ms: time === undefined ? undefined : longer * time / 1e3 };
 }
 
 /** Predicted milliseconds of a plan: by the model of its algorithm, or pass by pass. */

@@ -1,7 +1,11 @@
 import { elementsOf, sumOf } from "../../elements/elements.ts";
 import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
 import { depthwiseChain, depthwiseKernel } from "../../kernels/depthwise/convolve.ts";
-import { depthwiseFilterChains, depthwiseFilterKernel } from "../../kernels/depthwise/gradient.ts";
+import {
+  depthwiseFilterBlocks,
+  depthwiseFilterChains,
+  depthwiseFilterKernel,
+} from "../../kernels/depthwise/gradient.ts";
 import {
   channelVectors,
   type DepthwiseGroup,
@@ -31,6 +35,7 @@ import { groupOf, stridesOf } from "../geometry.ts";
 import { convEpilogue, pass, reducePass } from "../passes.ts";
 import type { Plan } from "../plan.ts";
 import type { Planned } from "../refusal.ts";
+import { bf16Apart } from "../product_time.ts";
 import type { PlanRequest } from "../request.ts";
 import {
   flatRow,
@@ -205,7 +210,9 @@ function timeOf({ request, results, gradient }: DepthwiseGeometry): number {
   const { products, rate, passes, partials, loading } = results === undefined
     ? gradientWork(request, gradient!)
     : resultsWork(request, results);
-  const bytes = tensorBytes(problem, operandBytes(request), resultBytes(request)) + 2 * partials;
+  const stored = request.dtype === "bf16" && results?.vector === "none" ? bf16Apart(request) : 1;
+  const result = resultBytes(request) / stored;
+  const bytes = tensorBytes(problem, operandBytes(request), result) + 2 * partials;
   const movement = moveTime(bytes, device.rates.stream);
   return passTime(Math.max(loading, productTime(products, rate)), movement, device) +
     passes * device.times.dispatch;
@@ -292,6 +299,9 @@ function resultsWork(request: PlanRequest, shape: DepthwiseShape) {
 /** Share that is left of that where gradients of filters load halves one at a time: channels lie apart (fitted by an H200). */
 const HALVES_ACROSS = 0.8;
 
+/** What a sum of a thread costs, in products, by the way from the threads of a workgroup to memory (fitted by an H200). */
+const SUM = { along: 32, across: 55 };
+
 /** The same of backward-filter. */
 function gradientWork(
   request: PlanRequest,
@@ -309,9 +319,18 @@ function gradientWork(
   const apart = shape.lanesInner ? Math.max(1, 32 / shape.lanes) : 1;
   const half = halfShare(request);
   const across = half < 1 && request.layout === "nchw" ? HALVES_ACROSS : 1;
-  const rate = half * across * deviceOf(request).rates.fewGradient /
-    gradientSlowness(request, axes[run]!, places, shape, apart);
-  return { products, rate, passes, partials, loading: 0 };
+  const slowness = gradientSlowness(request, axes[run]!, places, shape, apart);
+  const { taps, own, lanes, walkers } = shape;
+  const sums = taps.run * taps.others * own.filters * own.inputs;
+  const threads = depthwiseFilterBlocks(shape) * segments * lanes * walkers;
+  return {
+    products: products * slowness / (half * across) +
+      threads * sums * SUM[shape.lanesInner ? "along" : "across"],
+    rate: deviceOf(request).rates.fewGradient,
+    passes,
+    partials,
+    loading: 0,
+  };
 }
 
 /** Squares of strides are counted in 32 bits. */

@@ -37,3 +37,38 @@ Deno.test("depthwiseTime() of few channels innermost is what a device took, whet
     assert.ok(ratio > 0.83 && ratio < 1.21, `${descriptor}: ${ratio}`);
   }
 });
+
+Deno.test("depthwiseTime() of filters' gradients counts what sums cost on the way to memory", () => {
+  // Microseconds on an H200, from threads that meet 300 places to those that meet 20,000.
+  for (
+    const [descriptor, layout, us] of [
+      ["mb1ic3ih224oc32oh112kh3sh2ph1", "nchw", 13.8],
+      ["mb1ic3ih224oc64oh112kh7sh2ph3", "nchw", 47.3],
+      ["mb1ic3ih224oc64oh112kh7sh2ph3", "nhwc", 30.7],
+      ["g8mb32ic32ih28oc32oh28kh5ph2", "nchw", 30.1],
+      ["g32mb32ic512ih14oc512oh14kh3ph1", "nchw", 110.1],
+      ["mb64ic3ih64oc64oh32kh4sh2ph1", "nchw", 48.1],
+      ["mb64ic3ih64oc64oh32kh4sh2ph1", "nhwc", 43.8],
+      ["mb64ic3ih224oc32oh112kh3sh2ph1", "nchw", 123.5],
+      ["mb1ic128ih512oc3oh512kh3ph1", "nchw", 97],
+      ["mb32ic3ih224oc64oh224kh3ph1", "nchw", 319.4],
+    ] as const
+  ) {
+    const problem = parseDescriptor(descriptor, "bwd-filter");
+    const ratio = depthwiseTime(request(problem, { layout })) / us;
+    assert.ok(ratio > 0.65 && ratio < 1.2, `${descriptor} ${layout}: ${ratio}`);
+  }
+});
+
+Deno.test("depthwiseTime() of bf16 counts the atomic operations that write single results", () => {
+  for (
+    const [descriptor, op, us] of [
+      ["mb8ic1iw24000oc32kw7pw3", "fwd", 23.6],
+      ["g54mb4ic54id16ih56iw56oc54kd3kh3kw3pd1ph1pw1", "fwd", 104.5],
+    ] as const
+  ) {
+    const problem = parseDescriptor(descriptor, op);
+    const ratio = depthwiseTime(request(problem, { layout: "nhwc", dtype: "bf16" })) / us;
+    assert.ok(ratio > 0.5 && ratio < 1.3, `${descriptor}: ${ratio}`);
+  }
+});

@@ -39,13 +39,14 @@ export function implicitTime(
   const rate = problem.op !== "bwd-filter"
     ? rates.gathered
     : rates.correlated[layout === "nhwc" ? "along" : "across"];
-  // A vector computes its address once.
-  const alone = problem.op === "bwd-filter" || operands.b.vector === 1;
-  const share = problem.op === "bwd-filter" && layout === "nhwc" && operands.b.vector === 1
-    ? shares.singleLoads
-    : operands.crossesTaps(policy) && alone
-    ? shares.linear
-    : 1;
+  const single = operands.b.vector === 1;
+  const share = problem.op !== "bwd-filter"
+    // A vector computes its address once.
+    ? operands.crossesTaps(policy) && single ? shares.linear : 1
+    : !single && !operands.crossesTaps(policy)
+    ? 1
+    // What is loaded alone meets every row of a tile: the shares are of 64.
+    : (layout === "nhwc" && single ? shares.singleLoads : shares.linear) ** (64 / policy.rows);
   const units = policy.matrix === undefined
     ? convertingShare(request, cut)
     : unitsShare(request, operands, policy);
