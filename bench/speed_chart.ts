@@ -48,7 +48,7 @@ async function chart(all: readonly Bar[], title: string, axis: string, most: num
       height: 32 * values.length,
       data: { values },
       encoding: {
-        y: { field: "what", type: "nominal", sort: null, title: null, axis: { labelLimit: 250 } },
+        y: { field: "what", type: "nominal", sort: null, title: null, axis: { labelLimit: 400 } },
         x: {
           field: "speed",
           type: "quantitative",
@@ -83,7 +83,7 @@ const svgs = [
     WEBGPU,
     "Speed of wgconv over other WebGPU libraries on an NVIDIA H200",
     "speed over the library in f32 on an H200, geometric mean (cases)",
-    14,
+    20,
   ),
 ];
 for (const [at, svg] of svgs.entries()) {
