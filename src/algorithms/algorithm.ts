@@ -59,6 +59,8 @@ export interface Algorithm<Geometry = unknown> {
   readonly options: readonly AlgorithmOption[];
   /** What tensors it takes; f32 alone where absent. */
   readonly dtypes?: readonly ConvDType[];
+  /** Whether it takes tensors that are parts of larger ones ({@linkcode PlanRequest.within}): all strides are what `stridesOf()` says. */
+  readonly takesParts?: boolean;
   /** Why it cannot do the problem, as a clause; undefined if it can. */
   refuse(request: PlanRequest): string | undefined;
   /** What `auto` weighs of it, within the enlargement of errors that is allowed; nothing where absent. */

@@ -2,7 +2,13 @@ import { type Cut, partialResultElements } from "./cut.ts";
 import { convEpilogue, pass, reducePass, reduceTilesPass } from "./passes.ts";
 import type { Pass } from "./plan.ts";
 import type { PlanRequest } from "./request.ts";
-import { type BufferList, type ProblemBuffers, reduceShape, resultElements } from "./tensors.ts";
+import {
+  type BufferList,
+  partialsProblem,
+  type ProblemBuffers,
+  reduceShape,
+  resultElements,
+} from "./tensors.ts";
 import { type Accumulation, depthOfValue, sumOf } from "../elements/elements.ts";
 import type { Scalar } from "../elements/scalar.ts";
 import { type EpilogueFactory, epilogueTrait, NO_STEPS } from "../kernels/epilogue.ts";
@@ -267,7 +273,7 @@ export function cutPasses(
   const { cut, rows, columns, target } = shape;
   const { policy, splits, head } = cut;
   const sum = sumOf(types);
-  const elements = resultElements(request.problem);
+  const elements = resultElements(partialsProblem(request));
   const epilogue = convEpilogue(request);
   const { accumulate } = types;
   const all = {

@@ -67,13 +67,17 @@ export function ceilTo(value: number, multiple: number): number {
   return Math.ceil(value / multiple) * multiple;
 }
 
-/** Strides in elements of one of the problem's tensors, per canonical axis. */
+/**
+ * Strides in elements of one of the problem's tensors, or of the one that it is a part of, per canonical axis. Parts of a filter's
+ * gradient lie together, each by itself.
+ */
 export function stridesOf(
-  { problem, layout: images, filterLayout }: PlanRequest,
+  { problem, within = problem, layout: images, filterLayout }: PlanRequest,
   which: ConvTensor,
   layout: Layout | FilterLayout = which === "filter" ? filterLayout : images,
 ): number[] {
-  return stridesInLayout(tensorShape(problem, which), layout);
+  const whole = problem.op === "bwd-filter" && which === "filter" ? problem : within;
+  return stridesInLayout(tensorShape(whole, which), layout);
 }
 
 export function groupOf({ problem }: Pick<PlanRequest, "problem">): DepthwiseGroup {

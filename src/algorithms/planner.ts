@@ -15,9 +15,11 @@ import { halfError, typicalError } from "../winograd/amplification.ts";
 import { formatTile } from "../winograd/tile.ts";
 import { winogradTransform } from "../winograd/transform.ts";
 import { allowedAmplification, inaccuracy, type OptionChoice } from "./algorithm.ts";
-import { missingOption, planFastest, unsupported } from "./cost/auto.ts";
+import { channelParts, joiningTime, joinParts } from "./channel_parts.ts";
+import { missingOption, planFastest, predictMs, unsupported } from "./cost/auto.ts";
 import { planTuned } from "./cost/tuned.ts";
 import { refuseCounts } from "./cut.ts";
+import { deviceOf } from "./device/h200.ts";
 import { refuseSplitMath } from "./halves.ts";
 import { planIntegers } from "./integer_operands.ts";
 import { refuseBindings, refuseLongLoops } from "./passes.ts";
@@ -145,8 +147,37 @@ function planAuto(request: PlanRequest): Planned<Plan> {
   const tuned = planTuned(request, planNamed);
   if (typeof tuned === "object") return tuned;
   const fixed = fixedChoice(request);
-  const plan = fixed === undefined ? planFastest(request, planNamed) : planFixed(request, fixed);
+  const plan = fixed === undefined
+    ? planInParts(request, planFastest(request, planNamed))
+    : planFixed(request, fixed);
   return tuned === undefined ? plan : noted(plan, tuned);
+}
+
+/** Two kernels are to take less than this share of one's time, gradients of filters or others: the model errs by as much. */
+const PARTS_WORTH = { filter: 0.88, images: 0.8 };
+
+/** The plan in two parts of the result's channels, where that is predicted to be clearly faster than the plan of all. */
+function planInParts(request: PlanRequest, whole: Planned<Plan>): Planned<Plan> {
+  if (isRefusal(whole) || whole.predictedMs === undefined) return whole;
+  const parts = deviceOf(request).software ? undefined : channelParts(request);
+  if (parts === undefined) return whole;
+  const ms = predictMs(parts.rest, "depthwise");
+  if (isRefusal(ms) || ms === undefined) return whole;
+  const first = planFastest(parts.first, planNamed);
+  if (isRefusal(first) || first.predictedMs === undefined) return whole;
+  const predictedMs = first.predictedMs + ms + joiningTime(parts) / 1e3;
+  const worth = PARTS_WORTH[request.problem.op === "bwd-filter" ? "filter" : "images"];
+  if (predictedMs >= worth * whole.predictedMs) return whole;
+  const rest = planNamed(parts.rest);
+  if (isRefusal(rest)) return whole;
+  const plan = joinParts(parts, first, rest);
+  if (isRefusal(refuseWorkspace(request, plan))) return whole;
+  const chosen = (first.rivals ?? []).slice(0, 1).map((rival) => ({ ...rival, predictedMs }));
+  return {
+    ...plan,
+    predictedMs,
+    rivals: [...chosen, ...whole.rivals ?? []],
+  };
 }
 
 /** What `auto` would take for a problem that the request's algorithm does not support; undefined if nothing can. */

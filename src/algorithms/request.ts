@@ -46,6 +46,8 @@ export type TuningTable = ReadonlyMap<string, TunedChoice>;
 export interface PlanRequest {
   /** Sizes and operation. */
   readonly problem: ConvProblem;
+  /** The problem of whose tensors this one's are parts, all channels but some; the planner's own, absent where they are whole. */
+  readonly within?: ConvProblem;
   /** Element type of the operands. */
   readonly dtype: ConvDType;
   /** Of the result and the bias; the operands' where absent. i8 operands give i32, i8 or u8, with a bias in i32. */

@@ -203,7 +203,8 @@ export interface ProblemBuffers {
 
 /** The problem's tensors and what the epilogue reads as the first buffers of a plan, and what they are made of. */
 export function problemBuffers(request: PlanRequest, mode?: SizeMode): ProblemBuffers {
-  const { problem, epilogue } = request;
+  const { epilogue } = request;
+  const problem = request.within ?? request.problem;
   const buffers = new BufferList(request.limits, mode);
   const tensor: Partial<Record<ConvTensor, number>> = {};
   for (const which of [...operandTensors(problem.op), resultTensor(problem.op)]) {
@@ -232,6 +233,13 @@ export function resultElements(problem: ConvProblem): number {
   return tensorElements(problem, resultTensor(problem.op));
 }
 
+/** The problem of whose result partial results are: all channels of images, of filters a part's alone, which lie together. */
+export function partialsProblem(
+  { problem, within = problem }: Pick<PlanRequest, "problem" | "within">,
+): ConvProblem {
+  return problem.op === "bwd-filter" ? problem : within;
+}
+
 /** Partial results that are summed as they lie: one long row takes the widest vectors. */
 export function flatRow(elements: number, splits: number): ReduceShape {
   return { elements, splits, rows: 1, rowStride: elements, columns: elements, columnStride: 1 };
@@ -248,7 +256,8 @@ export function reduceShape(
   splits: number,
   placed = channelOperands(request.epilogue).length > 0,
 ): ReduceShape {
-  const { problem, layout, filterLayout } = request;
+  const { layout, filterLayout } = request;
+  const problem = partialsProblem(request);
   const which = resultTensor(problem.op);
   const shape = tensorShape(problem, which);
   const elements = elementCount(shape);

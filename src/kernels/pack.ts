@@ -6,7 +6,13 @@ import directTemplate from "../../shaders/pack_strided.wgsl" with { type: "text"
 import { heldScalar, type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
 import { axisDigits, digitsText } from "./axes.ts";
 import { bankedIndex, sharesBanks } from "./loader.ts";
-import { eachElement, type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
+import {
+  eachElement,
+  type ModuleBuilder,
+  type SizedKernel,
+  templateKernel,
+  textKernel,
+} from "./module.ts";
 
 /** From a group, row, channel or tap to the next, in elements. */
 export interface PackStrides {
@@ -336,4 +342,41 @@ export function packBytesKernel(
   return templateKernel(module, name, bytesTemplate, values, {
     workgroups: Math.ceil(count / 256),
   });
+}
+
+/** Lines of two runs each, which lie in two tensors. */
+export interface JoinedRuns {
+  readonly lines: number;
+  /** Elements of a line that are the first tensor's, and that follow of the other one's. */
+  readonly first: number;
+  readonly rest: number;
+}
+
+/** Writes lines of two tensors' runs. Binds `first`, `rest` and `joined`. */
+export function joinRunsKernel(
+  module: ModuleBuilder,
+  { lines, first, rest }: JoinedRuns,
+  element: Scalar,
+): SizedKernel {
+  const [one, other] = [
+    module.bind("first", "read", 1, element),
+    module.bind("rest", "read", 1, element),
+  ];
+  const to = module.bind("joined", "write", 1, element);
+  const [before, after] = [module.size("before", first), module.size("after", rest)];
+  const count = lines * (first + rest);
+  const wgsl = [
+    eachElement(module.size("count", count)),
+    `  let line = i / (${before} + ${after});`,
+    `  let place = i % (${before} + ${after});`,
+    `  if (place < ${before}) {`,
+    `    ${to.store("i", one.load(`line * ${before} + place`))}`,
+    "  } else {",
+    `    ${to.store("i", other.load(`line * ${after} + place - ${before}`))}`,
+    "  }",
+    "}",
+  ];
+  const about = "lines of two tensors' runs, one after the other.";
+  const name = `join_runs_${element}${module.splitTrait()}`;
+  return textKernel(module, name, about, wgsl, { workgroups: Math.ceil(count / 256) });
 }

@@ -23,7 +23,7 @@ import { expectBudget, planOn, tunedPlanning, type TuneOptions } from "./plan_ca
 
 /** How a convolution is to be planned; what is absent is the planner's choice. */
 export type ConvPlanOptions =
-  & Partial<Omit<PlanRequest, "problem" | "limits" | "sizes" | "epilogue">>
+  & Partial<Omit<PlanRequest, "problem" | "limits" | "sizes" | "within" | "epilogue">>
   & {
     /** What follows the sums, forward; no bias and no activation where nothing is said of them. */
     readonly epilogue?: Partial<Epilogue>;

@@ -37,6 +37,7 @@ export function unsupported(algorithm: Algorithm, request: PlanRequest): string 
   if (!takes(dtype) || !takes(outDtype)) {
     return `its tensors are ${dtypes.join(", ").replace(/, ([^,]*)$/, " or $1")}`;
   }
+  if (request.within !== undefined && !algorithm.takesParts) return "its tensors are whole ones";
   if (request.math === "f16x3" && !options.includes("math")) return "it multiplies f32 as it is";
   return refuse(request);
 }

@@ -347,6 +347,7 @@ export const depthwise: Algorithm<DepthwiseGeometry> = {
   name: "depthwise",
   options: ["splits"],
   dtypes: FLOAT_DTYPES,
+  takesParts: true,
   refuse(request) {
     const { problem: { op, groups, stride } } = request;
     const { inputs, outputs } = groupOf(request);

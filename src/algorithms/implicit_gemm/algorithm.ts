@@ -165,6 +165,7 @@ export const implicitGemm: Algorithm<MathGeometry<ProductGeometry>> = {
   name: "implicit-gemm",
   options: [...SCHEDULE_FIELDS, "math"],
   dtypes: CONV_DTYPES,
+  takesParts: true,
   refuse: (request) => request.math === "f16x3" ? refuseHalves(request) : undefined,
   candidates: () => [{ algorithm: "implicit-gemm", amplification: 1 }],
   geometry: (request) =>

@@ -115,11 +115,19 @@ function placedOperands(request: PlanRequest): Operands {
   const channelsInner = layout === "nhwc" || filterLayout === "krsc" || taps === 1;
   const still = meetsPlaces(problem);
   const innermost = batchInner ? batch : spots;
-  const access = (channels: number, runs: boolean): Access =>
+  const access = (channels: number, pitch: number, runs: boolean): Access =>
     layout === "nhwc"
-      ? { along: "place", vector: loadVector(channels), value, steps: [channels] }
+      ? {
+        along: "place",
+        vector: loadVector(channels % 4 === 0 ? pitch : channels),
+        value,
+        steps: [channels, pitch],
+      }
       : { along: "depth", vector: runs ? loadVector(innermost) : 1, value, steps: [innermost] };
-  const [a, b] = [access(outputs, true), access(inputs, still || batchInner)];
+  const [a, b] = [
+    access(outputs, gradientStrides.at(-1)!, true),
+    access(inputs, inputStrides.at(-1)!, still || batchInner),
+  ];
   return {
     rows: outputs,
     columns: inputs * taps,

@@ -68,7 +68,11 @@ function walkedTaps(request: PlanRequest, results: Layout): WalkedRow | undefine
   const [rows, channels] = problem.op === "fwd" ? [outputs, inputs] : [inputs, outputs];
   const axis = gatheredAxes(request).at(-1)!;
   const vector = VECTOR_BYTES / scalarBytes(unitScalar(unit.unit));
-  if (axis.taps === 1 || axis.taps > MOST_ROW_TAPS || channels % vector !== 0 || rows % 4 !== 0) {
+  const whole = [rows, stridesOf(request, resultTensor(problem.op)).at(-1)!];
+  if (
+    axis.taps === 1 || axis.taps > MOST_ROW_TAPS || channels % vector !== 0 ||
+    whole.some((channels) => channels % 4 !== 0)
+  ) {
     return undefined;
   }
   return walkedRow(axis, directionOf(problem));

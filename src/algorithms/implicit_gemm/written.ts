@@ -64,8 +64,8 @@ export interface Written {
  * channels. Without units where it is asked for alone, of nchw, and nothing is padded.
  */
 export function channelsLastWays(request: PlanRequest): readonly Written[] {
-  const { layout, dtype, schedule } = request;
-  if (layout === "chwn" || dtype === "i8") return [];
+  const { layout, dtype, schedule, within } = request;
+  if (layout === "chwn" || dtype === "i8" || within !== undefined) return [];
   const ways = productUnit(request) === undefined
     ? []
     : [false, true].flatMap((unfolded) => channelsLast(request, VECTOR.f16, unfolded) ?? []);

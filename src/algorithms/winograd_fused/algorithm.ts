@@ -306,6 +306,7 @@ function winogradFused(axes: 1 | 2): Algorithm<FusedGeometry> {
     name: `winograd${axes}d`,
     options: ["policy", "splits", "flush", "rotatedLoop", "tile"],
     dtypes: FLOAT_DTYPES,
+    takesParts: true,
     refuse: (request) => unsupportedReason(request, axes),
     candidates: (request) => fusedCandidates(request, axes),
     geometry: (request) => fusedGeometry(request, axes),
