@@ -240,19 +240,25 @@ export function writtenBytes({ request, operands, gradient }: Written): number {
   );
 }
 
-/** Microseconds of writing them, of a request as it is asked for. */
+/**
+ * Microseconds of writing them, of a request as it is asked for. Images whose channels are padded where they lie are read in one run: they
+ * take as long as matrices (im2col) that are written.
+ */
 export function writingTime(asked: PlanRequest, { request, operands, gradient }: Written): number {
   const device = deviceOf(asked);
+  const { rates, shares } = device;
   const { storage, result } = elementsOf(asked);
-  const time = (elements: number, element: Scalar) =>
-    copyTime(scalarBytes(element) * elements, device.rates.filterStream, device);
+  const time = (elements: number, element: Scalar, rate = rates.filterStream) =>
+    copyTime(scalarBytes(element) * elements, rate, device);
   const turned = gradient === undefined
     ? 0
     : time(resultElements(request.problem) + copiedElements(gradient), result);
-  return operands.reduce(
-    (sum, { which, elements }) => sum + time(lyingElements(asked, which) + elements, storage),
-    turned,
-  );
+  const padded = asked.layout === "nhwc" && asked.dtype !== "i8" &&
+    request.problem.filterSize.at(-1) === asked.problem.filterSize.at(-1);
+  return operands.reduce((sum, { which, elements }) => {
+    const rate = padded && which !== "filter" ? shares.matrices.along * rates.stream : undefined;
+    return sum + time(lyingElements(asked, which) + elements, storage, rate);
+  }, turned);
 }
 
 /** Adds the operands that are written and the passes that write them. */
