@@ -229,7 +229,7 @@ function whereText(
   names: readonly string[],
 ): string {
   if (wrong.length === 0) {
-    return `none of ${grouped(checked)} outputs is wrong by itself`;
+    return `none of ${grouped(checked)} outputs is beyond its own limit`;
   }
   const places = shape.flatMap((size, axis) => placesText(counts[axis]!, size, names[axis]!));
   if (wrong.length > 1 && atBorder === wrong.length) places.push("at the border");

@@ -3,8 +3,9 @@
  * roundings that are to be found beside them.
  */
 import { type Precision, stored } from "../accuracy/mod.ts";
+import { comparison } from "../accuracy/walk.ts";
 import type { OperandRounding, PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import type { Checked, Reference } from "../run/check.ts";
+import { type Checked, type Reference, resultStrides } from "../run/check.ts";
 import { type HostData, type HostOperands, isIntegral } from "../run/subject.ts";
 import { ROUNDINGS } from "../simulate/sum_source.ts";
 import { sampledOutputs } from "./hypothesis.ts";
@@ -24,6 +25,9 @@ const LEAST_REL_L2 = 1e-6;
 const LEAST_MADE = 2 ** -22;
 /** What errors have of those that rounded operands make, about 1 or nearly nothing, and how sure that must be. */
 const SHARE = { least: 0.7, most: 1.3, deviations: 8 };
+
+/** Smallest normal numbers. */
+const LEAST_NORMAL = { f16: 2 ** -14, bf16: 2 ** -126 } as const;
 
 /** Operands that are coarser than those of an arithmetic. */
 const COARSER: Readonly<Record<OperandRounding, readonly OperandRounding[]>> = {
@@ -45,6 +49,8 @@ export interface Trace {
   readonly text: string;
   /** Whether no other arithmetic rounds so either. */
   readonly final?: boolean;
+  /** Whether f32's tiles may explain the result all the same. */
+  readonly tiles?: boolean;
 }
 
 /**
@@ -66,6 +72,8 @@ export async function coarserTrace(
   if (cut !== undefined) {
     return { text: `results are rounded toward zero, not to the nearest ${cut}`, final: true };
   }
+  const stray = strayResults(reference, result, verified);
+  if (stray !== undefined) return { text: stray, final: true, tiles: true };
   const { rel_l2 } = verified.accuracy;
   const { operands: own = "f32", sums } = verified.rounding;
   if (sums === "f64" || !(rel_l2 >= LEAST_REL_L2)) return undefined;
@@ -145,17 +153,71 @@ function cutResults(
   return seen.size >= FEWEST ? results : undefined;
 }
 
+/** What is multiplied. */
+const FACTORS = ["input", "filter", "output", "a", "b"];
+
 /** Operands of the products rounded; what is added stays. */
 function roundedOperands(operands: HostOperands, kind: OperandRounding): HostOperands {
   const round = ROUNDINGS[kind];
   return Object.fromEntries(
     Object.entries(operands).map(([role, data]) => [
       role,
-      ["input", "filter", "output", "a", "b"].includes(role)
-        ? (data as Float64Array).map(round)
-        : data,
+      FACTORS.includes(role) ? (data as Float64Array).map(round) : data,
     ]),
   );
+}
+
+/** The share of outputs that are not the nearest up to which those farther off are no arithmetic's: one that errs so errs everywhere. */
+const RARE = 0.02;
+
+/**
+ * Names single outputs that are two numbers of 16 bits or more off, where nearly all others are the nearest. Only of sums of products
+ * that nothing is added to, of operands that are not rounded.
+ */
+function strayResults(
+  reference: Reference,
+  result: HostData,
+  { rounding: { results, sums, tiles, math } }: Judged,
+): string | undefined {
+  const { subject: { activation, sums: { length } }, operands } = reference;
+  // Whether tiles explain it is asked of whole results alone.
+  if (results === undefined || sums === "f16" || tiles || math || reference.indices) {
+    return undefined;
+  }
+  if (activation !== "none" && activation !== "relu") return undefined;
+  const round = ROUNDINGS[results];
+  let tiny = 0, largest = 0;
+  for (const [role, data] of Object.entries(operands)) {
+    if (!FACTORS.includes(role)) return undefined;
+    for (const value of data as Float64Array) {
+      if (round(value) !== value) return undefined;
+      const size = Math.abs(value);
+      if (size > 0 && size < LEAST_NORMAL[results]) tiny++;
+      if (size > largest) largest = size;
+    }
+  }
+  // GPUs may flush what is below the normal numbers, of operands and of results.
+  const flushed = Math.min(length, tiny) * LEAST_NORMAL[results] * largest;
+  const precision: Precision = { unitRoundoff: 0, smallestNormal: 0, result: results };
+  let decided = 0, others = 0, stray = 0, first = "";
+  comparison(result, reference, { strides: resultStrides(reference.subject), precision })(
+    (at, _index, got, exact, _error, _scale, magnitude) => {
+      const margin = sumError(length) * magnitude + flushed;
+      if (!(Math.abs(exact) - margin >= LEAST_NORMAL[results]) || !Number.isFinite(got)) return;
+      const [low, high] = [round(exact - margin), round(exact + margin)];
+      if (low === high) {
+        decided++;
+        if (got !== low) others++;
+      }
+      if (got < besides(low, false, results) || got > besides(high, true, results)) {
+        stray++;
+        first ||= `[${at}]`;
+      }
+    },
+  );
+  if (stray === 0 || decided < FEWEST || others > RARE * decided) return undefined;
+  const are = stray === 1 ? `output ${first} is` : `${stray} outputs, ${first} the first, are`;
+  return `${are} two numbers of ${results} or more off, nearly all others are the nearest`;
 }
 
 function rmsOf(values: readonly number[]): number {

@@ -4,6 +4,9 @@ import { gemmSubject } from "../run/gemm_subject.ts";
 import { fillOperands } from "../run/operands.ts";
 import type { HostOperands } from "../run/subject.ts";
 import { bf16round, tf32round } from "../tensor/convert.ts";
+import type { Reference } from "../run/check.ts";
+import { ROUNDINGS } from "../simulate/sum_source.ts";
+import { beforeRounding, besides } from "./unrounded.ts";
 import { verifySubject } from "./verify.ts";
 
 const problem = gemmProblem({ m: 24, n: 20, k: 1500 });
@@ -59,3 +62,43 @@ for (const fill of ["normal", "uniform01"] as const) {
     assert.match(await verdict("tf32", "f32"), /^fail/);
   });
 }
+
+for (const results of ["f16", "bf16"] as const) {
+  Deno.test(`one output that is two numbers of ${results} off fails, where the others are the nearest`, async () => {
+    const round = ROUNDINGS[results];
+    const operands: HostOperands = Object.fromEntries(
+      Object.entries(fillOperands(subject, "uniform01", 1)).map(([role, data]) => [
+        role,
+        (data as Float32Array).map(round),
+      ]),
+    );
+    const right = multiplied(operands, [Number, Math.fround, round]);
+    const verdict = async (result: Float32Array<ArrayBuffer>, arithmetic: string) => {
+      const { verdict, message } = await verifySubject(subject, operands, result, {
+        ...{ arithmetic, results },
+      });
+      return `${verdict} ${message ?? ""}`;
+    };
+    const at = right.findIndex((value) => Math.abs(value) > 32);
+    const one = besides(right[at]!, true, results);
+    for (const arithmetic of ["auto", `${results}-f32`]) {
+      assert.equal(await verdict(right, arithmetic), "pass ");
+      const off = right.with(at, besides(one, true, results));
+      assert.match(
+        await verdict(off, arithmetic),
+        /^fail output \[0,\d+,\d+\] is two numbers of /,
+      );
+      // Where many are not the nearest, arithmetic may be what errs.
+      const twice = right.map((value, i) => i % 8 === 0 ? besides(value, true, results) : value);
+      assert.doesNotMatch(await verdict(twice.with(at, off[at]!), arithmetic), /two numbers/);
+    }
+  });
+}
+
+Deno.test("what stands before rounding to f16 is finite where that overflows", () => {
+  const values = Float64Array.of(1e6, -1e6, 65_519, 70_000, 1);
+  const results = Float32Array.of(Infinity, -Infinity, Infinity, 65_504, 1);
+  const made = gemmSubject(gemmProblem({ m: 1, n: 5, k: 1 }), { dtype: "f32" });
+  const reference = { subject: made, values } as unknown as Reference;
+  assert.deepEqual([...beforeRounding(reference, results, "f16")], [1e6, -1e6, 65_520, 65_520, 1]);
+});

@@ -1,4 +1,5 @@
 /** What stood before results were rounded to 16 bits. */
+import { behindLargest } from "../accuracy/precision.ts";
 import { type Reference, resultStrides } from "../run/check.ts";
 import type { HostData } from "../run/subject.ts";
 import { exponentOf } from "../simulate/unit_sums.ts";
@@ -30,9 +31,14 @@ export function beforeRounding(
     const place = unravelIndex(index, subject.shape)
       .reduce((sum, at, axis) => sum + at * strides[axis]!, 0);
     const got = before[place]!;
-    const edge = (got + besides(got, exact > got, results)) / 2;
+    if (Number.isNaN(got) || !Number.isFinite(exact)) return;
+    // To an infinity round all numbers from halfway to the power of two behind the largest one.
+    const end = behindLargest({ result: results });
+    const number = Math.max(-end, Math.min(end, got));
+    const edge = (number + besides(number, exact > number, results)) / 2;
     // Beyond the edge the exact value would round to another number.
-    before[place] = exact > got ? Math.min(exact, edge) : Math.max(exact, edge);
+    if (exact > number) before[place] = got === Infinity ? exact : Math.min(exact, edge);
+    else before[place] = got === -Infinity ? exact : Math.max(exact, edge);
   });
   return before;
 }
