@@ -82,7 +82,7 @@ const CLEARLY_LESS = 0.7;
 /** How much longer kernels take that unpack bf16 on the way to their transforms (means of an H200's). */
 const BF16_LONGER: Readonly<Record<string, number>> = {
   "winograd1d": 1.06,
-  "winograd2d": 1.25,
+  "winograd2d": 1.1,
   "winograd2d-nonfused": 1.1,
   "winrs": 1.2,
 };

@@ -241,8 +241,8 @@ export function writtenBytes({ request, operands, gradient }: Written): number {
 }
 
 /**
- * Microseconds of writing them, of a request as it is asked for. Images whose channels are padded where they lie are read in one run: they
- * take as long as matrices (im2col) that are written.
+ * Microseconds of writing them, of a request as it is asked for. Images whose channels are padded where they lie, to twice as many at
+ * most, are read in one run: they take as long as matrices (im2col) that are written.
  */
 export function writingTime(asked: PlanRequest, { request, operands, gradient }: Written): number {
   const device = deviceOf(asked);
@@ -256,8 +256,10 @@ export function writingTime(asked: PlanRequest, { request, operands, gradient }:
   const padded = asked.layout === "nhwc" && asked.dtype !== "i8" &&
     request.problem.filterSize.at(-1) === asked.problem.filterSize.at(-1);
   return operands.reduce((sum, { which, elements }) => {
-    const rate = padded && which !== "filter" ? shares.matrices.along * rates.stream : undefined;
-    return sum + time(lyingElements(asked, which) + elements, storage, rate);
+    const lying = lyingElements(asked, which);
+    const run = padded && which !== "filter" && elements <= 2 * lying;
+    return sum +
+      time(lying + elements, storage, run ? shares.matrices.along * rates.stream : undefined);
   }, turned);
 }
 
