@@ -15,7 +15,7 @@ interface Bar {
 }
 
 const NVIDIA = [
-  ["convolutions, f32", "layers.f32", "layers.cudnn", "cuDNN"],
+  ["convolutions, f32", "layers.f32", "layers.f32.cudnn", "cuDNN"],
   ["convolutions, f16", "layers.f16", "layers.f16.cudnn", "cuDNN"],
   ["matrix products, f32", "gemm", "gemm.cublas", "cuBLAS"],
 ].map(([what, ours, peer, library]): Bar => {

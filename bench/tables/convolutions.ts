@@ -16,8 +16,8 @@ import {
   timeOf,
 } from "./read.ts";
 
-/** Ours and cuDNN's cases of a suite. */
-interface Suite {
+/** Cases of ours beside cuDNN's. */
+interface Row {
   readonly title: string;
   readonly ours: string;
   readonly peer: string;
@@ -25,44 +25,50 @@ interface Suite {
   readonly only?: (pair: Pair) => boolean;
 }
 
-const resnet = ({ name }: Pair) => name.startsWith("Conv");
-const vgg = ({ name }: Pair) => name.startsWith("conv");
+/** Names of the layers of a list in bench/suites. */
+function layersOf(suite: string): Set<string> {
+  const text = Deno.readTextFileSync(new URL(`../suites/${suite}.txt`, import.meta.url));
+  return new Set([...text.matchAll(/n"([^"]*)"$/gm)].map(([, name]) => name!));
+}
+
+const LISTS = ["resnet3x3", "vgg16", "networks", "more_networks"].map((suite) => {
+  const layers = layersOf(suite);
+  return { suite, only: ({ name }: Pair) => layers.has(name) };
+});
+
 /** 32 channels or more on both sides, in one group. */
 function dense({ op, ours }: Pair): boolean {
   const { groups, inChannels, outChannels } = parseDescriptor(ours.problem, op as Operation);
   return groups === 1 && Math.min(inChannels, outChannels) >= 32;
 }
-const f32 = { ours: "h200/layers.f32.jsonl", peer: "h200/layers.cudnn.jsonl" };
-const auto = { ours: "h200/layers.auto.jsonl", peer: "h200/layers.cudnn.jsonl" };
-const f16 = { ours: "h200/layers.f16.jsonl", peer: "h200/layers.f16.cudnn.jsonl" };
-const drawn = { ours: "h200/drawn.f16.jsonl", peer: "h200/drawn.f16.cudnn.jsonl" };
 
-const SUITES: readonly Suite[] = [
-  { title: "resnet3x3 f32", ...f32, only: resnet },
-  { title: "vgg16 f32", ...f32, only: vgg },
-  { title: "resnet3x3 f32 in halves", ...auto, only: resnet },
-  { title: "vgg16 f32 in halves", ...auto, only: vgg },
-  { title: "networks f32", ours: "h200/networks.jsonl", peer: "h200/networks.cudnn.jsonl" },
-  {
-    title: "more_networks f32",
-    ours: "h200/more_networks.jsonl",
-    peer: "h200/more_networks.cudnn.jsonl",
-  },
+/** A file of ours and one of cuDNN, over the lists of layers. */
+const beside = (ours: string, peer: string) => ({
+  ours: `h200/layers.${ours}.jsonl`,
+  peer: `h200/layers.${peer}.cudnn.jsonl`,
+});
+const listed = (type: string, files: ReturnType<typeof beside>) =>
+  LISTS.map(({ suite, only }): Row => ({ title: `${suite} ${type}`, ...files, only }));
+
+const ROWS: readonly Row[] = [
+  ...listed("f32", beside("f32", "f32")),
   { title: "im2win12 f32", ours: "h200/im2win12.jsonl", peer: "h200/im2win12.cudnn.jsonl" },
   {
     title: "winrs_bfc f32, WinRS",
     ours: "h200/winrs_bfc.jsonl",
     peer: "h200/winrs_bfc.cudnn.jsonl",
   },
-  { title: "resnet3x3 f16", ...f16, only: resnet },
-  { title: "vgg16 f16", ...f16, only: vgg },
-  { title: "drawn f16", ...drawn },
-  { title: "drawn f16, dense", ...drawn, only: dense },
-  { title: "drawn f16, others", ...drawn, only: (pair) => !dense(pair) },
+  { title: "four lists f32, Dawn", ...beside("f32.dawn", "f32") },
+  { title: "four lists f32, cuDNN's TF32", ...beside("f32", "tf32") },
+  ...listed("f32 in halves", beside("auto", "f32")).slice(0, 2),
+  ...listed("f16", beside("f16", "f16")),
+  { title: "four lists f16, dense", ...beside("f16", "f16"), only: dense },
+  { title: "four lists f16, others", ...beside("f16", "f16"), only: (pair) => !dense(pair) },
+  { title: "four lists bf16", ...beside("bf16", "bf16") },
 ];
 
-/** The pairs of a suite. */
-function pairs({ ours, peer, only = () => true }: Suite): Pair[] {
+/** The pairs of a row. */
+function pairs({ ours, peer, only = () => true }: Row): Pair[] {
   return pairsOf(readCases(ours), readCases(peer)).filter(only);
 }
 
@@ -71,18 +77,48 @@ const ratios = (all: readonly Pair[]) => all.map(({ ratio }) => ratio);
 /** cuDNN's time over ours, geometric means. */
 function summary(): string {
   return tableOf(
-    ["suite<", "forward", "backward-data", "backward-filter", "all", "least", "slower than cuDNN"],
-    SUITES.map((suite) => {
-      const all = pairs(suite);
+    ["layers<", "forward", "backward-data", "backward-filter", "all", "least", "slower than cuDNN"],
+    ROWS.map((row) => {
+      const all = pairs(row);
       const slower = ratios(all).filter((ratio) => ratio < 1).length;
       return [
-        suite.title,
+        row.title,
         ...OPERATIONS.map((op) => cell(mean(ratios(all.filter((one) => one.op === op))), 2)),
         cell(mean(ratios(all)), 2),
         cell(Math.min(...ratios(all)), 2),
         `${slower} of ${all.length}`,
       ];
     }),
+  );
+}
+
+/** Networks of which so many layers are listed have a total. */
+const TOTALED = 3;
+
+/** Milliseconds of a network's layers as often as it has them, `resnet18_conv2*4`, of all three operations. */
+function totals(): string {
+  const networkOf = ({ name }: Pair) =>
+    LISTS.slice(0, 2).find(({ only }) => only({ name } as Pair))?.suite ?? name.split("_")[0]!;
+  const types = ["f32", "f16"].map((type) =>
+    Map.groupBy(pairs({ title: type, ...beside(type, type) }), networkOf)
+  );
+  const sum = (some: readonly Pair[], side: "ours" | "peer") =>
+    some.reduce(
+      (ms, one) => ms + Number(/\*(\d+)$/.exec(one.name)?.[1] ?? 1) * timeOf(one[side]),
+      0,
+    );
+  const layers = (some: readonly Pair[]) => new Set(some.map(({ name }) => name)).size;
+  return tableOf(
+    ["network<", "layers", "f32 ms", "cuDNN", "ratio", "f16 ms", "cuDNN", "ratio"],
+    [...types[0]!].filter(([, some]) => layers(some) >= TOTALED).map(([network, some]) => [
+      network,
+      `${layers(some)}`,
+      ...types.flatMap((byNetwork) => {
+        const [own, peer] = (["ours", "peer"] as const)
+          .map((side) => sum(byNetwork.get(network) ?? [], side));
+        return [cell(own!, 2), cell(peer!, 2), cell(peer! / own!, 2)];
+      }),
+    ]),
   );
 }
 
@@ -94,11 +130,11 @@ function microseconds(one: ReadCase): string {
 
 /** The f32 cases that take more than 1.4 times as long as cuDNN's. */
 function slower(): string {
-  const rows = SUITES.filter(({ title }) => title.includes("f32")).flatMap((suite) =>
-    pairs(suite).filter(({ ratio }) => ratio < 1 / 1.4)
+  const rows = ROWS.slice(0, 6).flatMap((row) =>
+    pairs(row).filter(({ ratio }) => ratio < 1 / 1.4)
       .toSorted((one, other) => one.ratio - other.ratio)
       .map(({ name, op, ours, peer, ratio }) => [
-        suite.title.split(" ")[0]!,
+        row.title.split(" ")[0]!,
         name,
         op,
         `${ours.algorithm} ${ours.layout}`,
@@ -107,7 +143,7 @@ function slower(): string {
         cell(ratio, 2),
       ])
   );
-  return tableOf(["suite<", "layer<", "operation<", "`auto` takes<", "µs", "cuDNN", "ratio"], rows);
+  return tableOf(["list<", "layer<", "operation<", "`auto` takes<", "µs", "cuDNN", "ratio"], rows);
 }
 
 /** The twelve layers of the im2win paper by algorithm. */
@@ -218,6 +254,7 @@ function errors(): string {
 
 export const CONVOLUTION_TABLES = {
   "convolutions": summary,
+  "networks": totals,
   "slower": slower,
   "im2win": im2win,
   "winrs": winrs,
