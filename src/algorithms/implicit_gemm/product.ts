@@ -42,14 +42,7 @@ export function implicitTime(
   const rate = problem.op !== "bwd-filter"
     ? rates.gathered
     : rates.correlated[layout === "nhwc" ? "along" : "across"];
-  const single = operands.b.vector === 1;
-  const share = problem.op !== "bwd-filter"
-    // A vector computes its address once.
-    ? operands.crossesTaps(policy) && single ? shares.linear : 1
-    : !single && !operands.crossesTaps(policy)
-    ? 1
-    // What is loaded alone meets every row of a tile: the shares are of 64.
-    : (layout === "nhwc" && single ? shares.singleLoads : shares.linear) ** (64 / policy.rows);
+  const share = loadsShare(request, operands, policy);
   const units = policy.matrix === undefined
     ? convertingShare(request, cut)
     : unitsShare(request, operands, policy);
@@ -57,7 +50,7 @@ export function implicitTime(
   // A filter that is read in place, element by element.
   const uncoalesced = operands.left === "filter" && operands.a.vector === 1 &&
     operands.pack(policy) === undefined;
-  const unpacked = request.dtype === "bf16" && single ? BF16_SINGLE : 1;
+  const unpacked = request.dtype === "bf16" && operands.b.vector === 1 ? BF16_SINGLE : 1;
   const loads = unpacked * (uncoalesced ? shares.strewn : 1);
   const apart = storesApart(request, operands);
   return (apart ? quantizeTime(request) : 0) +
@@ -67,6 +60,19 @@ export function implicitTime(
       operands.pack(policy),
       storedShare(request, result, rows),
     );
+}
+
+/** Share of the rate that is left where places are found element by element. What threads load alone meets every row of a tile: of 64. */
+function loadsShare(request: PlanRequest, operands: Operands, policy: TilePolicy): number {
+  const { singleLoads, linear } = deviceOf(request).shares;
+  const single = operands.b.vector === 1;
+  const crosses = operands.crossesTaps(policy);
+  const rows = 64 / policy.rows;
+  // A vector computes its address once.
+  if (request.problem.op !== "bwd-filter") return crosses && single ? linear : 1;
+  if (single && request.layout === "nhwc") return singleLoads ** rows;
+  if (policy.matrix !== undefined) return crosses ? linear : 1;
+  return crosses || single ? linear ** rows : 1;
 }
 
 /** Bytes of a pixel's channels of a group below which a load's line is mostly of others, and the share that is left of f16's rate then. */
