@@ -8,7 +8,8 @@ import {
   quantizeStep,
 } from "../kernels/epilogue.ts";
 import { canonicalName } from "../kernels/kernel.ts";
-import { foldGrid, type SizedKernel, WHOLE } from "../kernels/module.ts";
+import { WHOLE } from "../kernels/module.ts";
+import { foldGrid, type SizedKernel } from "../kernels/sized_kernel.ts";
 import {
   type ReduceShape,
   reduceSplitsKernel,

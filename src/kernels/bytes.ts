@@ -2,15 +2,14 @@
 import { BARRIER, printStatements } from "./ir/tree.ts";
 import { axisDigits, digitsText } from "./axes.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
+import { type ModuleBuilder, WHOLE } from "./module.ts";
 import {
   eachElement,
   loopIterations,
   mainText,
-  type ModuleBuilder,
   type SizedKernel,
   textKernel,
-  WHOLE,
-} from "./module.ts";
+} from "./sized_kernel.ts";
 
 /** WGSL of the elements of word `i`, where the last word has less than four the last element again. */
 function wordElements(count: string, element: (at: string) => string): string {

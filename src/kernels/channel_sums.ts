@@ -1,7 +1,8 @@
 import template from "../../shaders/channel_sums.wgsl" with { type: "text" };
 import { type Scalar, scalarBytes, sumScalar, typeName, zeroOf } from "../elements/scalar.ts";
 import { compensationText } from "./sums.ts";
-import { loopIterations, type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
+import type { ModuleBuilder } from "./module.ts";
+import { loopIterations, type SizedKernel, templateKernel } from "./sized_kernel.ts";
 
 /** Threads of a workgroup. */
 const THREADS = 256;

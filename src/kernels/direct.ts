@@ -3,13 +3,8 @@ import { type Scalar, zeroOf } from "../elements/scalar.ts";
 import { axisDigits, digitsText } from "./axes.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
 import { range } from "./lists.ts";
-import {
-  loopIterations,
-  mainText,
-  type ModuleBuilder,
-  type SizedKernel,
-  textKernel,
-} from "./module.ts";
+import type { ModuleBuilder } from "./module.ts";
+import { loopIterations, mainText, type SizedKernel, textKernel } from "./sized_kernel.ts";
 import {
   accumulationLength,
   type ConvProblem,

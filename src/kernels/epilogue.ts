@@ -1,12 +1,7 @@
 import { literalOf, type Scalar, typeName } from "../elements/scalar.ts";
 import { range } from "./lists.ts";
-import {
-  loopIterations,
-  type ModuleBuilder,
-  type TensorAccess,
-  type TensorSplit,
-  WHOLE,
-} from "./module.ts";
+import { type ModuleBuilder, type TensorAccess, type TensorSplit, WHOLE } from "./module.ts";
+import { loopIterations } from "./sized_kernel.ts";
 import { BYTE_RANGE, type ByteDType } from "../problem/conv_elements.ts";
 import { type Activation, activationOperand, activationWgsl } from "../problem/activations.ts";
 

@@ -10,14 +10,8 @@ import {
 } from "./epilogue.ts";
 import { WORKGROUP_BYTES } from "./kernel.ts";
 import { range } from "./lists.ts";
-import {
-  loopIterations,
-  type ModuleBuilder,
-  type SizedKernel,
-  type SizeMode,
-  templateKernel,
-  type TensorAccess,
-} from "./module.ts";
+import type { ModuleBuilder, SizeMode, TensorAccess } from "./module.ts";
+import { loopIterations, type SizedKernel, templateKernel } from "./sized_kernel.ts";
 import { treeSum } from "./sums.ts";
 
 /** How a product's matrix is dealt to the threads of a workgroup. */

@@ -2,7 +2,8 @@
 import { range } from "./lists.ts";
 import { masked, type Scalar, typeName, zeroOf } from "../elements/scalar.ts";
 import { type Axis, axisDigits, axisSizes, columnsOf, digitsText, spotsOf } from "./axes.ts";
-import { eachElement, type ModuleBuilder, type SizedKernel, textKernel } from "./module.ts";
+import type { ModuleBuilder } from "./module.ts";
+import { eachElement, type SizedKernel, textKernel } from "./sized_kernel.ts";
 
 /**
  * Images as an explicit matrix, one a group: a column is a place of the result, a row a (tap, channel) of its

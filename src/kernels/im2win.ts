@@ -2,7 +2,8 @@ import { range } from "./lists.ts";
 import directTemplate from "../../shaders/im2win.wgsl" with { type: "text" };
 import stagedTemplate from "../../shaders/im2win_staged.wgsl" with { type: "text" };
 import { type Axis, axisDigits, axisSizes, digitsText } from "./axes.ts";
-import { type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
+import type { ModuleBuilder } from "./module.ts";
+import { type SizedKernel, templateKernel } from "./sized_kernel.ts";
 import { masked, type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
 
 /**

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { foldGrid, moduleBuilder, sizedKernel, splitTensor, WHOLE } from "./module.ts";
+import { moduleBuilder, splitTensor, WHOLE } from "./module.ts";
 
 Deno.test("splitTensor() cuts at multiples of 256 bytes, and only what exceeds a binding", () => {
   assert.deepEqual(splitTensor(1000, 1000), WHOLE);
@@ -44,19 +44,4 @@ Deno.test("tensor() reaches every part of a split tensor", () => {
   assert.match(text, /if \(i < 32u\) \{ return x_data1\[i - 16u\]; \}/);
   assert.match(text, /\n {2}return x_data2\[i - 32u\];/);
   assert.deepEqual(module.bound().bindings, ["read", "read", "read"]);
-});
-
-Deno.test("sizedKernel() names baked kernels by their text", () => {
-  const make = (mode: "constant" | "uniform", wgsl: string) =>
-    sizedKernel(moduleBuilder(mode), "k", wgsl, { workgroups: 1 }).kernel.name;
-  assert.equal(make("uniform", "a"), "k");
-  assert.match(make("constant", "a"), /^k\.[0-9a-f]{8}$/);
-  assert.notEqual(make("constant", "a"), make("constant", "b"));
-});
-
-Deno.test("foldGrid() covers the count within the limit", () => {
-  assert.deepEqual(foldGrid(10, 16), [10, 1, 1]);
-  const [x, y] = foldGrid(70_001, 65_535)!;
-  assert.ok(x <= 65_535 && x * y >= 70_001 && x * y < 70_001 + 65_535);
-  assert.equal(foldGrid(300, 16), undefined);
 });

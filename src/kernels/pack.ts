@@ -6,13 +6,8 @@ import directTemplate from "../../shaders/pack_strided.wgsl" with { type: "text"
 import { heldScalar, type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
 import { axisDigits, digitsText } from "./axes.ts";
 import { bankedIndex, sharesBanks } from "./loader.ts";
-import {
-  eachElement,
-  type ModuleBuilder,
-  type SizedKernel,
-  templateKernel,
-  textKernel,
-} from "./module.ts";
+import type { ModuleBuilder } from "./module.ts";
+import { eachElement, type SizedKernel, templateKernel, textKernel } from "./sized_kernel.ts";
 
 /** From a group, row, channel or tap to the next, in elements. */
 export interface PackStrides {

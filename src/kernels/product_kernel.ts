@@ -38,13 +38,8 @@ import {
 } from "./variant.ts";
 import { stagedAlong } from "./matrix_policies.ts";
 import { matrixFeatures, type UnitChain, unitDepth, unitScalar } from "./matrix_units.ts";
-import {
-  loopIterations,
-  type ModuleBuilder,
-  type SizedKernel,
-  sizedKernel,
-  type SizeMode,
-} from "./module.ts";
+import type { ModuleBuilder, SizeMode } from "./module.ts";
+import { loopIterations, type SizedKernel, sizedKernel } from "./sized_kernel.ts";
 import type { OutputStore } from "./output.ts";
 import { policyThreads, policyTile, type TilePolicy } from "./policy.ts";
 import {

@@ -16,12 +16,8 @@ import {
 } from "./epilogue.ts";
 import type { RingColumns } from "./loaders/correlation_ring.ts";
 import { rasterTrait } from "./variant.ts";
-import {
-  type ModuleBuilder,
-  type SizedKernel,
-  templateKernel,
-  type TensorSplit,
-} from "./module.ts";
+import type { ModuleBuilder, TensorSplit } from "./module.ts";
+import { type SizedKernel, templateKernel } from "./sized_kernel.ts";
 import { mappedOutput, type OutputStore, type OutputVector } from "./output.ts";
 import { policyTile, type TilePolicy } from "./policy.ts";
 import { splitSum } from "./sums.ts";

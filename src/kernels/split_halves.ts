@@ -2,7 +2,8 @@
 import template from "../../shaders/split_halves.wgsl" with { type: "text" };
 import maximaTemplate from "../../shaders/split_maxima.wgsl" with { type: "text" };
 import { type HighRounding, SPLIT_ROUNDING } from "../problem/split_rounding.ts";
-import { loopIterations, type ModuleBuilder, type SizedKernel, templateKernel } from "./module.ts";
+import type { ModuleBuilder } from "./module.ts";
+import { loopIterations, type SizedKernel, templateKernel } from "./sized_kernel.ts";
 import { HIGH_ROUNDING, SPLIT_FACTOR } from "./split_marks.ts";
 
 /** A side of a tensor. */

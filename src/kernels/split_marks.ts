@@ -1,5 +1,6 @@
 import { type HighRounding, SPLIT_ROUNDING } from "../problem/split_rounding.ts";
-import { eachElement, type ModuleBuilder, type SizedKernel, textKernel, WHOLE } from "./module.ts";
+import { type ModuleBuilder, WHOLE } from "./module.ts";
+import { eachElement, type SizedKernel, textKernel } from "./sized_kernel.ts";
 import type { MatrixStack } from "./winograd_tiles.ts";
 
 /**

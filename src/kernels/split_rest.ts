@@ -18,14 +18,8 @@ import {
   epilogueIterations,
   epilogueTrait,
 } from "./epilogue.ts";
-import {
-  eachElement,
-  loopIterations,
-  type ModuleBuilder,
-  type SizedKernel,
-  templateKernel,
-  WHOLE,
-} from "./module.ts";
+import { type ModuleBuilder, WHOLE } from "./module.ts";
+import { eachElement, loopIterations, type SizedKernel, templateKernel } from "./sized_kernel.ts";
 
 /** Results that follow each other and have a flag in common: few, since one that is in doubt rarely has company. */
 const GROUP = 4;

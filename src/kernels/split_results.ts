@@ -1,7 +1,8 @@
 import { range } from "./lists.ts";
 import type { Matrix } from "../winograd/matrix.ts";
 import { literalOf } from "../elements/scalar.ts";
-import { loopIterations, type ModuleBuilder, WHOLE } from "./module.ts";
+import { type ModuleBuilder, WHOLE } from "./module.ts";
+import { loopIterations } from "./sized_kernel.ts";
 import {
   DRIFT_FACTOR,
   markPlaces,

@@ -1,6 +1,6 @@
 /** How many terms become one sum: in trees, with compensation, by threads that share them. */
 import { type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
-import { loopIterations } from "./module.ts";
+import { loopIterations } from "./sized_kernel.ts";
 
 /** WGSL of a sum of terms, halves first. */
 export function treeSum(terms: readonly string[]): string {

@@ -9,13 +9,8 @@ import {
   type SplitResults,
   splitResults,
 } from "./split_results.ts";
-import {
-  loopIterations,
-  mainText,
-  type ModuleBuilder,
-  type SizedKernel,
-  textKernel,
-} from "./module.ts";
+import type { ModuleBuilder } from "./module.ts";
+import { loopIterations, mainText, type SizedKernel, textKernel } from "./sized_kernel.ts";
 import {
   type MatrixStack,
   stackPlace,

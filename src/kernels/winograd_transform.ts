@@ -1,6 +1,7 @@
 import { range } from "./lists.ts";
 import type { Scalar, Stored } from "../elements/scalar.ts";
-import { mainText, type ModuleBuilder, type SizedKernel, textKernel } from "./module.ts";
+import type { ModuleBuilder } from "./module.ts";
+import { mainText, type SizedKernel, textKernel } from "./sized_kernel.ts";
 import {
   type MatrixStack,
   stackPlace,

@@ -1,6 +1,7 @@
 /** bf16 in the memory of the driver at hand: two a word, which threads that store one each share. */
 import assert from "#assert";
-import { eachElement, moduleBuilder, WHOLE } from "../../src/kernels/module.ts";
+import { moduleBuilder, WHOLE } from "../../src/kernels/module.ts";
+import { eachElement } from "../../src/kernels/sized_kernel.ts";
 import { fromBf16, toBf16 } from "../../src/tensor/convert.ts";
 import { RandomWords } from "../../src/tensor/random.ts";
 import { test } from "./driver.ts";

@@ -1,7 +1,7 @@
 import { defined } from "../../defined.ts";
 import { elementsOf } from "../../elements/elements.ts";
 import type { Kernel } from "../../kernels/kernel.ts";
-import { textHash } from "../../kernels/module.ts";
+import { textHash } from "../../kernels/sized_kernel.ts";
 import { type ConvProblem, directFlops } from "../../problem/conv_problem.ts";
 import { gemmFlops } from "../../problem/gemm_problem.ts";
 import { filterLayoutFor } from "../../tensor/layout.ts";

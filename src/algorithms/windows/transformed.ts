@@ -10,10 +10,10 @@ import { matrixLoader, packedLoader } from "../../kernels/loaders/matrix.ts";
 import {
   type ModuleBuilder,
   moduleBuilder,
-  type SizedKernel,
   type SizeMode,
   type TensorAccess,
 } from "../../kernels/module.ts";
+import type { SizedKernel } from "../../kernels/sized_kernel.ts";
 import { packedElements, type PackShape } from "../../kernels/pack.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import {

@@ -2,7 +2,8 @@ import { sumScalar } from "../../elements/scalar.ts";
 import { loadedTensor } from "../../kernels/loader.ts";
 import type { PipelineCut } from "../../kernels/schedule/pipeline.ts";
 import { fullVariant } from "../../kernels/variant.ts";
-import { moduleBuilder, type SizedKernel } from "../../kernels/module.ts";
+import { moduleBuilder } from "../../kernels/module.ts";
+import type { SizedKernel } from "../../kernels/sized_kernel.ts";
 import {
   correlationBatches,
   correlationBatchText,

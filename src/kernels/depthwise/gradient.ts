@@ -14,7 +14,8 @@ import {
   strideSizes,
   vectorWidth,
 } from "./shape.ts";
-import { loopIterations, type ModuleBuilder, type SizedKernel, templateKernel } from "../module.ts";
+import type { ModuleBuilder } from "../module.ts";
+import { loopIterations, type SizedKernel, templateKernel } from "../sized_kernel.ts";
 
 /** Backward-filter where few channels meet: places are the output's, its axes lie between the output and the input. */
 export interface DepthwiseFilterShape extends DepthwisePlaces {

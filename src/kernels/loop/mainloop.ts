@@ -6,7 +6,8 @@
 import { BARRIER, block, forLoop, printStatements, type Statement, text } from "../ir/tree.ts";
 import { range } from "../lists.ts";
 import type { Subgroups } from "../matrix_units.ts";
-import { mainText, type ModuleBuilder } from "../module.ts";
+import type { ModuleBuilder } from "../module.ts";
+import { mainText } from "../sized_kernel.ts";
 import { multiBuffer, registerDoubleBuffer } from "../schedule/buffers.ts";
 import type { LoopTree, Pass } from "../schedule/loop_tree.ts";
 import { pipeline, type PipelineCut } from "../schedule/pipeline.ts";

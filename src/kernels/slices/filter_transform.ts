@@ -3,12 +3,8 @@ import { masked, type Scalar, type Stored, zeroOf } from "../../elements/scalar.
 import { digitsText } from "../axes.ts";
 import { lines, range } from "../lists.ts";
 import type { OperandLoader } from "../loop/mainloop.ts";
-import {
-  type ModuleBuilder,
-  type SizedKernel,
-  templateKernel,
-  type TensorAccess,
-} from "../module.ts";
+import type { ModuleBuilder, TensorAccess } from "../module.ts";
+import { type SizedKernel, templateKernel } from "../sized_kernel.ts";
 import type { OperandPlace } from "./image.ts";
 import { type PatchTransform, transformResults, transformText } from "./patch.ts";
 import { copyThreads } from "./tile.ts";

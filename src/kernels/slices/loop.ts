@@ -9,15 +9,14 @@ import {
 } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
 import { variantTrait } from "../variant.ts";
+import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import {
   eachElement,
   loopIterations,
-  type ModuleBuilder,
   type SizedKernel,
   sizedKernel,
-  type TensorAccess,
   textKernel,
-} from "../module.ts";
+} from "../sized_kernel.ts";
 import {
   exchangedSums,
   ownSums,

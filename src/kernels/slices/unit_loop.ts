@@ -14,7 +14,8 @@ import {
   type MatrixUnits,
   unitShape,
 } from "../matrix_units.ts";
-import { type ModuleBuilder, type SizedKernel, sizedKernel } from "../module.ts";
+import type { ModuleBuilder } from "../module.ts";
+import { type SizedKernel, sizedKernel } from "../sized_kernel.ts";
 import { exchangeRounds, resultsText, type SliceStore } from "./exchange.ts";
 import {
   sliceIterations,
