@@ -2,13 +2,13 @@
  * Traces that coarser roundings than the claimed ones leave, whatever the size of errors: long sums, and sums in f16, err by more than
  * roundings that are to be found beside them.
  */
-import { type Precision, stored } from "../accuracy/mod.ts";
+import { type Precision, stored, type Yardstick } from "../accuracy/mod.ts";
 import { comparison } from "../accuracy/walk.ts";
 import type { OperandRounding, PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { type Checked, type Reference, resultStrides } from "../run/check.ts";
+import { type Checked, type Reference, resultStrides, yardstickOf } from "../run/check.ts";
 import { type HostData, type HostOperands, isIntegral } from "../run/subject.ts";
 import { ROUNDINGS } from "../simulate/sum_source.ts";
-import { sampledOutputs } from "./hypothesis.ts";
+import { sampledOutputs, spread } from "./hypothesis.ts";
 import { besides } from "./unrounded.ts";
 
 /** Outputs that are looked at. */
@@ -57,11 +57,13 @@ export interface Trace {
  * What a result that passes shows of coarser roundings than its arithmetic has; undefined of nothing.
  *
  * @param result As it lies in memory.
+ * @param claimed All that may explain single outputs that are off.
  */
 export async function coarserTrace(
   reference: Reference,
   result: HostData,
   verified: Judged,
+  claimed: readonly PlanArithmetic[],
 ): Promise<Trace | undefined> {
   const { subject, operands } = reference;
   if (isIntegral(subject) || verified.verdict !== "pass") return undefined;
@@ -72,7 +74,7 @@ export async function coarserTrace(
   if (cut !== undefined) {
     return { text: `results are rounded toward zero, not to the nearest ${cut}`, final: true };
   }
-  const stray = strayResults(reference, result, verified);
+  const stray = strayResults(reference, result, verified, claimed);
   if (stray !== undefined) return { text: stray, final: true, tiles: true };
   const { rel_l2 } = verified.accuracy;
   const { operands: own = "f32", sums } = verified.rounding;
@@ -169,55 +171,129 @@ function roundedOperands(operands: HostOperands, kind: OperandRounding): HostOpe
 
 /** The share of outputs that are not the nearest up to which those farther off are no arithmetic's: one that errs so errs everywhere. */
 const RARE = 0.02;
+/** Operands that rounding changes in part, no more than these: the others say nothing of whether they are rounded. */
+const PARTLY = 0.5;
+/** Changes of operands, over the largest, that change no result. */
+const NO_CHANGE = 2 ** -24;
+
+/** An output that is beside the nearest number, or is it. */
+interface Placed {
+  readonly index: number;
+  /** How far it is from the exact one. */
+  readonly error: number;
+  /** How far off the nearest number may be. */
+  readonly half: number;
+}
 
 /**
  * Names single outputs that are two numbers of 16 bits or more off, where nearly all others are the nearest. Only of sums of products
- * that nothing is added to, of operands that are not rounded.
+ * that nothing is added to, of operands that are not rounded, and where no arithmetic that is claimed errs so seldom.
  */
 function strayResults(
   reference: Reference,
   result: HostData,
-  { rounding: { results, sums, tiles, math } }: Judged,
+  { rounding: { results, tiles, math } }: Judged,
+  claimed: readonly PlanArithmetic[],
 ): string | undefined {
-  const { subject: { activation, sums: { length } }, operands } = reference;
+  const { subject, operands } = reference;
+  const { activation, sums: { length } } = subject;
   // Whether tiles explain it is asked of whole results alone.
-  if (results === undefined || sums === "f16" || tiles || math || reference.indices) {
-    return undefined;
-  }
+  if (results === undefined || tiles || math || reference.indices) return undefined;
   if (activation !== "none" && activation !== "relu") return undefined;
-  const round = ROUNDINGS[results];
+  const kinds = new Set(claimed.flatMap(({ operands }) => operands ?? []));
   let tiny = 0, largest = 0;
   for (const [role, data] of Object.entries(operands)) {
     if (!FACTORS.includes(role)) return undefined;
+    if (changedBy(ROUNDINGS[results], data as Float64Array) > 0) return undefined;
+    for (const kind of kinds) {
+      const changed = changedBy(ROUNDINGS[kind], data as Float64Array, NO_CHANGE);
+      if (changed > 0 && changed < PARTLY) return undefined;
+    }
     for (const value of data as Float64Array) {
-      if (round(value) !== value) return undefined;
       const size = Math.abs(value);
       if (size > 0 && size < LEAST_NORMAL[results]) tiny++;
       if (size > largest) largest = size;
     }
   }
-  // GPUs may flush what is below the normal numbers, of operands and of results.
-  const flushed = Math.min(length, tiny) * LEAST_NORMAL[results] * largest;
+  // GPUs may flush what is below the normal numbers: of operands, products, sums and results.
+  const flushed = Math.min(length, tiny) * LEAST_NORMAL[results] * largest +
+    2 * length * LEAST_NORMAL.bf16;
+  const round = ROUNDINGS[results];
   const precision: Precision = { unitRoundoff: 0, smallestNormal: 0, result: results };
-  let decided = 0, others = 0, stray = 0, first = "";
-  comparison(result, reference, { strides: resultStrides(reference.subject), precision })(
-    (at, _index, got, exact, _error, _scale, magnitude) => {
-      const margin = sumError(length) * magnitude + flushed;
-      if (!(Math.abs(exact) - margin >= LEAST_NORMAL[results]) || !Number.isFinite(got)) return;
-      const [low, high] = [round(exact - margin), round(exact + margin)];
-      if (low === high) {
-        decided++;
-        if (got !== low) others++;
+  const strays: Placed[] = [], nearest: Placed[] = [];
+  let others = 0, first = "";
+  comparison(result, reference, { strides: resultStrides(subject), precision })(
+    (at, index, got, exact, _error, _scale, magnitude) => {
+      const usual = sumError(length) * magnitude + flushed;
+      if (!(Math.abs(exact) - usual >= LEAST_NORMAL[results]) || !Number.isFinite(got)) return;
+      const number = round(exact - usual);
+      const size = Math.abs(number);
+      const half = (besides(size, true, results) - size) / 2;
+      const placed = { index, error: Math.abs(got - exact), half };
+      if (number === round(exact + usual)) {
+        if (got === number) nearest.push(placed);
+        else others++;
       }
+      const most = largestSumError(length, exact, magnitude) + flushed;
+      const [low, high] = [round(exact - most), round(exact + most)];
+      if (!Number.isFinite(low) || !Number.isFinite(high)) return;
       if (got < besides(low, false, results) || got > besides(high, true, results)) {
-        stray++;
+        strays.push(placed);
         first ||= `[${at}]`;
       }
     },
   );
-  if (stray === 0 || decided < FEWEST || others > RARE * decided) return undefined;
-  const are = stray === 1 ? `output ${first} is` : `${stray} outputs, ${first} the first, are`;
+  const decided = nearest.length + others;
+  if (strays.length === 0 || decided < FEWEST || others > RARE * decided) return undefined;
+  const explains = (arithmetic: PlanArithmetic) =>
+    arithmetic.sums === "f16" && arithmetic.results === results &&
+    errsSeldom(yardstickOf(reference, arithmetic), strays, nearest);
+  if (claimed.some(explains)) return undefined;
+  const are = strays.length === 1
+    ? `output ${first} is`
+    : `${strays.length} outputs, ${first} the first, are`;
   return `${are} two numbers of ${results} or more off, nearly all others are the nearest`;
+}
+
+/** The share of values that rounding changes by more than a share of the largest. */
+function changedBy(round: (value: number) => number, data: Float64Array, least = 0): number {
+  const most = least * data.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  let changed = 0;
+  for (const value of data) if (!(Math.abs(round(value) - value) <= most)) changed++;
+  return changed / Math.max(1, data.length);
+}
+
+/**
+ * How far f32 sums of `length` products may be from the exact ones at most, whatever their order, also where units cut them: each of
+ * the products, their sums and a factor loses a last place of at most what the terms of one sign add up to.
+ */
+function largestSumError(length: number, exact: number, magnitude: number): number {
+  return (length + 3) * 2 ** -23 * (Math.abs(exact) + magnitude) / 2;
+}
+
+/** Outputs that are simulated of those that stray, and of those that are the nearest. */
+const SIMULATED = { strays: 8, nearest: 32 };
+/** What sums in f16 that err seldom make other numbers of, at most: of two products they do of a fifth. */
+const SELDOM = 0.1;
+
+/** Whether an arithmetic errs as much where outputs stray, and makes the nearest of nearly all others. */
+function errsSeldom(
+  yardstick: Yardstick,
+  strays: readonly Placed[],
+  nearest: readonly Placed[],
+): boolean {
+  const errorsOf = ({ index }: Placed) =>
+    yardstick.again([index]).map(({ largestError }) => largestError);
+  // The order of the sums as they stand is among these, others begin elsewhere.
+  const most = (one: Placed) => Math.max(yardstick.of([one.index]).largestError, ...errorsOf(one));
+  const some = (list: readonly Placed[], count: number) =>
+    spread(list.length, count).map((at) => list[at]!);
+  const few = some(strays, SIMULATED.strays);
+  if (few.filter((one) => most(one) >= one.error / 2).length < few.length / 2) return false;
+  const off = some(nearest, SIMULATED.nearest).flatMap((one) =>
+    errorsOf(one).map((error) => error > 1.01 * one.half)
+  );
+  return off.filter((one) => one).length <= SELDOM * off.length;
 }
 
 function rmsOf(values: readonly number[]): number {

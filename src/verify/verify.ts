@@ -65,7 +65,8 @@ export async function verifySubject(
     others.forEach(({ arithmetic }) => tried.add(JSON.stringify(arithmetic)));
     const passed = await checkWays(others, reference, check);
     if (passed === undefined) continue;
-    const trace = await coarserTrace(reference, result, passed);
+    const claimed = claims.slice(at).flatMap((claim) => claim.ways.map((way) => way.arithmetic));
+    const trace = await coarserTrace(reference, result, passed, claimed);
     const verified = withTrace(passed, trace);
     if (trace?.final) {
       const other = trace.tiles
@@ -161,7 +162,7 @@ async function explainedUnrounded(
     const said = { arithmetic: `${name}, ${way.name}`, rounding };
     const limits = { ...failed.accuracy, of_limit: accuracy.of_limit };
     const explained = { ...failed, verdict: "pass", message, accuracy: limits, ...said } as const;
-    return withTrace(explained, await coarserTrace(reference, result, explained));
+    return withTrace(explained, await coarserTrace(reference, result, explained, []));
   }
   return undefined;
 }
