@@ -104,7 +104,7 @@ export function stored(precision: Precision, value: number): number {
 }
 
 /** The power of two above the largest number that results may be: what rounds to it is infinite. */
-export function behindLargest({ result }: Pick<Precision, "result">): number {
+export function aboveLargest({ result }: Pick<Precision, "result">): number {
   return 2 ** (result === "f16" ? 16 : result === "f64" ? 1024 : 128);
 }
 

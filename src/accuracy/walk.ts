@@ -4,7 +4,7 @@ import type { ReferenceResult } from "../reference/reference.ts";
 import { unravelIndex } from "../tensor/tensor.ts";
 import type { Floors } from "./yardstick.ts";
 import type { Grouping } from "./groups.ts";
-import { behindLargest, errorScale, type Precision, stored } from "./precision.ts";
+import { aboveLargest, errorScale, type Precision, stored } from "./precision.ts";
 
 /** How results lie and what their errors are measured by. */
 export interface MeasureOptions {
@@ -69,7 +69,7 @@ export function comparison(
         continue;
       }
       // What rounds to the largest number by the reference may be an infinity by its own sum, and the other way round.
-      const number = Number.isFinite(y) ? y : Math.sign(y) * behindLargest(precision);
+      const number = Number.isFinite(y) ? y : Math.sign(y) * aboveLargest(precision);
       const signed = (number - ref) - (rests?.[i] ?? 0);
       const magnitude = Math.max(magnitudes[i]!, floors?.size(index) ?? 0);
       const own = unit * activationError(activation, ref, magnitudes[i]!);

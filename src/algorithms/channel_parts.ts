@@ -1,6 +1,6 @@
 /**
- * Convolutions of which a few result channels fill no tile, as two: one of the channels before them, by whatever is fastest, and one of
- * them by `depthwise`, which is for few channels. Both read and write parts of the same tensors.
+ * A convolution whose last few result channels fill no tile, as two: one of the channels before them, by whatever is fastest, and one of
+ * those few by `depthwise`. Both read and write parts of the same tensors.
  */
 import { biasOf, elementsOf } from "../elements/elements.ts";
 import { scalarBytes } from "../elements/scalar.ts";

@@ -68,8 +68,8 @@ export function ceilTo(value: number, multiple: number): number {
 }
 
 /**
- * Strides in elements of one of the problem's tensors, or of the one that it is a part of, per canonical axis. Parts of a filter's
- * gradient lie together, each by itself.
+ * Strides in elements of one of the problem's tensors, or of the one that it is a part of, per canonical axis. A part of a filter's
+ * gradient lies in one piece.
  */
 export function stridesOf(
   { problem, within = problem, layout: images, filterLayout }: PlanRequest,

@@ -56,11 +56,12 @@ export function withHalfTile(request: PlanRequest, cut: Cut): PlanRequest {
 const SECTOR = 32;
 
 /**
- * Of what leaves one at a time with channels outermost, what is left of an element's share: by classes of places every second or further
- * one, a store of a warp then meets as many sectors as it has threads (f16 layers of 6 to 26 MB take 38 to 121 us on an H200, whatever
- * tile multiplies; f32 of 47 to 210 MB up to 1.8 times what they multiply), and halves of images in turn.
+ * What is left of a single element's share where channels are outermost and results are of classes of places: of every second place or
+ * fewer, so each thread of a warp writes a sector of its own (f16 layers of 6 to 26 MB take 38 to 121 us on an H200, whatever tile
+ * multiplies; f32 of 47 to 210 MB up to 1.8 times what they multiply).
  */
 const CLASSES_APART = 0.2;
+/** The same where halves of images are stored in turn. */
 const HALVES_IN_TURN = 0.5;
 /** The same of bf16 (layers of 6 to 11 M results on an H200). */
 const BF16_APART = 0.4;

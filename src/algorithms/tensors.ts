@@ -233,7 +233,7 @@ export function resultElements(problem: ConvProblem): number {
   return tensorElements(problem, resultTensor(problem.op));
 }
 
-/** The problem of whose result partial results are: all channels of images, of filters a part's alone, which lie together. */
+/** The problem as whose result partial results lie: of images with all channels, of a filter's gradient with a part's alone. */
 export function partialsProblem(
   { problem, within = problem }: Pick<PlanRequest, "problem" | "within">,
 ): ConvProblem {

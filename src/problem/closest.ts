@@ -1,13 +1,12 @@
 /**
  * The candidate that takes the fewest edits to become `word`, the first of equals; undefined where even that
- * takes two of up to four letters, or changes more than a third of longer words, and of a single letter, which is
- * as near to any other. Case alone is no edit.
+ * takes more edits than a third of its letters, rounded, and of a single letter, which is as near to any other. Case alone is no edit.
  */
 export function closest(word: string, candidates: readonly string[]): string | undefined {
   const alike = candidates.find((one) => one.toLowerCase() === word.toLowerCase());
   if (alike !== undefined || word.length < 2) return alike;
   let best: string | undefined;
-  let fewest = Math.floor((word.length + 1) / 3) + 1;
+  let fewest = Math.round(word.length / 3) + 1;
   for (const candidate of candidates) {
     const edits = editDistance(word, candidate);
     if (edits < fewest) [best, fewest] = [candidate, edits];

@@ -1,5 +1,5 @@
 /** What stood before results were rounded to 16 bits. */
-import { behindLargest } from "../accuracy/precision.ts";
+import { aboveLargest } from "../accuracy/precision.ts";
 import { type Reference, resultStrides } from "../run/check.ts";
 import type { HostData } from "../run/subject.ts";
 import { exponentOf } from "../simulate/unit_sums.ts";
@@ -32,8 +32,8 @@ export function beforeRounding(
       .reduce((sum, at, axis) => sum + at * strides[axis]!, 0);
     const got = before[place]!;
     if (Number.isNaN(got) || !Number.isFinite(exact)) return;
-    // To an infinity round all numbers from halfway to the power of two behind the largest one.
-    const end = behindLargest({ result: results });
+    // To an infinity round all numbers from halfway to the power of two above the largest one.
+    const end = aboveLargest({ result: results });
     const number = Math.max(-end, Math.min(end, got));
     const edge = (number + besides(number, exact > number, results)) / 2;
     // Beyond the edge the exact value would round to another number.

@@ -163,10 +163,8 @@ async function prepareOurs({ conv, gemm, layout = "nhwc", half, operands }: Case
   }
   const call = () => layer.run(bound);
   const dispose = () => [layer, ...Object.values(bound)].forEach((one) => one[Symbol.dispose]());
-  return {
-    ...{ plan: layer.plan, call, dispose },
-    result: () => (call(), bound[layer.result].read()),
-  };
+  const result = () => (call(), bound[layer.result].read());
+  return { plan: layer.plan, call, result, dispose };
 }
 
 /** What raises the GPU's clocks: our calls of a product, for 300 ms. */
@@ -231,10 +229,8 @@ async function measure(subject: Subject): Promise<void> {
     0,
   );
   for (const one of peers) {
-    const setup = {
-      ...{ ...subject.traits, algorithm: WGCONV.includes(one.name) ? "auto" : "other" },
-      ...{ provider: one.name, device: adapter, made },
-    };
+    const algorithm = WGCONV.includes(one.name) ? "auto" : "other";
+    const setup = { ...subject.traits, algorithm, provider: one.name, device: adapter, made };
     faults.length = 0;
     await using stack = new AsyncDisposableStack();
     try {

@@ -27,7 +27,7 @@ export function storesApart(request: PlanRequest, { result, rows }: Operands): b
     targetStore(result, rows) !== "rows";
 }
 
-/** Share of the rate that is left where bf16 is loaded alone: half a word is kept (stems of 3 channels on an H200). */
+/** Share of the rate that is left where bf16 is loaded alone: half of each word is used (stems of 3 channels on an H200). */
 const BF16_SINGLE = 0.8;
 
 /** Microseconds of implicit GEMM: packing the filter, then the product. The cut's cost includes split-K's reduction. */
@@ -62,17 +62,17 @@ export function implicitTime(
     );
 }
 
-/** Share of the rate that is left where places are found element by element. What threads load alone meets every row of a tile: of 64. */
+/** Share of the rate that is left where places are found element by element. Shares are of tiles of 64 rows: with fewer a load serves less. */
 function loadsShare(request: PlanRequest, operands: Operands, policy: TilePolicy): number {
   const { singleLoads, linear } = deviceOf(request).shares;
   const single = operands.b.vector === 1;
   const crosses = operands.crossesTaps(policy);
-  const rows = 64 / policy.rows;
+  const loads = 64 / policy.rows;
   // A vector computes its address once.
   if (request.problem.op !== "bwd-filter") return crosses && single ? linear : 1;
-  if (single && request.layout === "nhwc") return singleLoads ** rows;
+  if (single && request.layout === "nhwc") return singleLoads ** loads;
   if (policy.matrix !== undefined) return crosses ? linear : 1;
-  return crosses || single ? linear ** rows : 1;
+  return crosses || single ? linear ** loads : 1;
 }
 
 /** Bytes of a pixel's channels of a group below which a load's line is mostly of others, and the share that is left of f16's rate then. */
