@@ -80,13 +80,12 @@ export async function verifySubject(
     if (verified.verdict === "fail") continue;
     if (at === 0) return verified;
     // What is coarser yet explains it no better.
-    return explains(verified) ? explained(verified, name, claims) : nearest;
+    if (explains(verified)) return explained(verified, name, claims);
+    break;
   }
   const [claim] = claims;
   // What shows coarser roundings than it may is of no other algorithm.
-  if (claims.length > 1 || claim === undefined || traced || nearest?.verdict !== "fail") {
-    return nearest!;
-  }
+  if (claim === undefined || traced || nearest?.verdict !== "fail") return nearest!;
   return await explainedUnrounded(claim, nearest, reference, result, check) ?? nearest;
 }
 
@@ -132,14 +131,11 @@ async function checksOf(
   return { claims, reference: await checks.reference(), check };
 }
 
-/** What errors of tiles may be of their limits, where plain sums do not explain a result. */
-const UNROUNDED_SHARE = 0.5;
-
 /**
  * A result that fails passes where tiles in f32, rounded to 16 bits, may have made it: what stands before the rounding errs as they
  * do. Where exact results are 0, or sums are whole, these err and plain sums do not.
  *
- * @param most What errs by more of the limits of a sample fails without a closer look; nothing where absent.
+ * @param most What errs by more of the limits of a sample fails without a closer look.
  */
 async function explainedUnrounded(
   { name, unrounded, results }: Claim,
@@ -147,15 +143,15 @@ async function explainedUnrounded(
   reference: Reference,
   result: HostData,
   check: (way: Way, brief: boolean, result: HostData) => Promise<Verified>,
-  most?: number,
+  most = FAR,
 ): Promise<Verified | undefined> {
   if (unrounded.length === 0 || results === undefined || reference.indices) return undefined;
   const before = beforeRounding(reference, result, results);
   if (isScaled(reference, before)) return undefined;
   for (const way of unrounded) {
-    if (most !== undefined && isFar(await check(way, true, before), most)) continue;
+    if (isFar(await check(way, true, before), most)) continue;
     const { verdict, accuracy } = await check(way, false, before);
-    if (verdict !== "pass" || !(accuracy.of_limit <= UNROUNDED_SHARE)) continue;
+    if (verdict !== "pass") continue;
     const message = `errors are those of ${way.name} in f32, rounded to ${results}`;
     const { operands } = failed.rounding;
     const rounding = { ...way.arithmetic, results, ...defined({ operands }) };

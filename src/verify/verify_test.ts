@@ -97,7 +97,7 @@ Deno.test("matrix units that add every second product first pass as f16-f32 wher
 });
 
 Deno.test("f16 results may be of Winograd in f32: where the exact result is 0, they are not", async () => {
-  const zeroFails = async (descriptor: string) => {
+  const zeroFails = async (descriptor: string, arithmetic: string) => {
     const convolution = plainSubject(descriptor);
     const made = makeOperands(convolution, {
       dtype: "f16",
@@ -109,7 +109,7 @@ Deno.test("f16 results may be of Winograd in f32: where the exact result is 0, t
     const at = result.indexOf(0);
     assert.notEqual(at, -1);
     result[at] = 2e-5;
-    const asked = { arithmetic: "f16-f32", results: "f16" } as const;
+    const asked = { arithmetic, results: "f16" } as const;
     const { verdict, accuracy: { of_limit } } = await verifySubject(
       convolution,
       made,
@@ -122,8 +122,10 @@ Deno.test("f16 results may be of Winograd in f32: where the exact result is 0, t
     assert.equal(wrong.verdict, "fail");
     return verdict === "fail";
   };
-  assert.equal(await zeroFails("mb2ic3ih7oc5kh3ph1"), false);
-  assert.equal(await zeroFails("mb2ic3ih7oc5kh1"), true);
+  for (const arithmetic of ["f16-f32", "auto"]) {
+    assert.equal(await zeroFails("mb2ic3ih7oc5kh3ph1", arithmetic), false);
+    assert.equal(await zeroFails("mb2ic3ih7oc5kh1", arithmetic), true);
+  }
 });
 
 for (const results of ["f16", "bf16"] as const) {
