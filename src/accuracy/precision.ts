@@ -114,8 +114,17 @@ const HALF_UNITS: { readonly [result in Precision["result"]]?: readonly [number,
   bf16: [-126, -8],
 };
 
+const DOUBLE = new Float64Array(1);
+const WORDS = new Uint32Array(DOUBLE.buffer);
+
 /** Half of the unit in the last place of a number, and of all below the normal ones. */
 function halfUnit([least, half]: readonly [number, number], value: number): number {
   const size = Math.abs(value);
-  return 2 ** ((size < 2 ** least ? least : Math.floor(Math.log2(size))) + half);
+  if (!Number.isFinite(size)) return size;
+  // By the bits of doubles: logarithms and powers take most of the time that a comparison does.
+  DOUBLE[0] = size;
+  const exponent = Math.max(least, (WORDS[1]! >>> 20) - 1023);
+  WORDS[0] = 0;
+  WORDS[1] = exponent + half + 1023 << 20;
+  return DOUBLE[0]!;
 }
