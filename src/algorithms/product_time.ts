@@ -56,8 +56,8 @@ export function withHalfTile(request: PlanRequest, cut: Cut): PlanRequest {
 const SECTOR = 32;
 
 /**
- * What is left of a single element's share where channels are outermost and results are of classes of places: of every second place or
- * fewer, so each thread of a warp writes a sector of its own (f16 layers of 6 to 26 MB take 38 to 121 us on an H200, whatever tile
+ * What is left of a single element's share in nchw where results are of classes of places: of every second place or fewer, so each
+ * thread of a warp writes a sector of its own (f16 layers of 6 to 26 MB take 38 to 121 us on an H200, whatever tile
  * multiplies; f32 of 47 to 210 MB up to 1.8 times what they multiply).
  */
 const CLASSES_APART = 0.2;
@@ -72,20 +72,21 @@ export function storedShare(
   target: Parameters<typeof targetStore>[0],
   rows: number,
 ): number {
-  const { shares } = deviceOf(request);
+  const { shares, software } = deviceOf(request);
   if (targetStore(target, rows) !== "none") return 1;
   const images = target.classes === undefined && target.interleave !== undefined;
   // Of images in turn neighbouring threads store what lies side by side.
   if (images && (target.row * resultBytes(request)) % SECTOR === 0) return 1;
-  if (request.dtype === "bf16") return bf16Apart(request);
-  if (request.layout === "nhwc") return shares.single;
-  if (images) return isHalf(request) ? shares.single * HALVES_IN_TURN : shares.single;
-  return target.classes === undefined ? shares.single : shares.single * CLASSES_APART;
+  const inTurn = images && isHalf(request) && request.layout !== "nhwc";
+  // A CPU has no warps.
+  const apart = target.classes !== undefined && request.layout === "nchw" && !software;
+  const left = apart ? CLASSES_APART : inTurn ? HALVES_IN_TURN : 1;
+  return Math.min(shares.single * left, bf16Apart(request));
 }
 
-/** Share of memory's rate at which bf16 leaves one at a time: two atomic operations write its half of a word. */
+/** Share of memory's rate at which bf16 leaves one at a time, since two atomic operations write its half of a word; 1 of other types. */
 export function bf16Apart(request: PlanRequest): number {
-  return deviceOf(request).shares.single * BF16_APART;
+  return request.dtype === "bf16" ? deviceOf(request).shares.single * BF16_APART : 1;
 }
 
 /** Whether tensors are of floats of two bytes. */

@@ -106,7 +106,8 @@ function price(
   const geometry = priced.geometry(request);
   if (isRefusal(geometry)) return geometry;
   const time = priced.price(geometry);
-  const longer = request.dtype === "bf16" ? BF16_LONGER[algorithm] ?? 1 : 1;
+  const unpacks = request.dtype === "bf16" && !deviceOf(request).software;
+  const longer = unpacks ? BF16_LONGER[algorithm] ?? 1 : 1;
   return { geometry, ms: time === undefined ? undefined : longer * time / 1e3 };
 }
 

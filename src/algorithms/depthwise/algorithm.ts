@@ -210,7 +210,7 @@ function timeOf({ request, results, gradient }: DepthwiseGeometry): number {
   const { products, rate, passes, partials, loading } = results === undefined
     ? gradientWork(request, gradient!)
     : resultsWork(request, results);
-  const stored = request.dtype === "bf16" && results?.vector === "none" ? bf16Apart(request) : 1;
+  const stored = results?.vector === "none" ? bf16Apart(request) : 1;
   const result = resultBytes(request) / stored;
   const bytes = tensorBytes(problem, operandBytes(request), result) + 2 * partials;
   const movement = moveTime(bytes, device.rates.stream);

@@ -1,7 +1,20 @@
 import assert from "#assert";
 import { request } from "../../../tests/plan_request.ts";
+import type { Operation } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { depthwiseTime } from "./algorithm.ts";
+
+/** Checks that a time is about the microseconds that a device took. */
+function takes(
+  descriptor: string,
+  op: Operation,
+  asked: Parameters<typeof request>[1],
+  us: number,
+  [least, most]: readonly [number, number],
+): void {
+  const ratio = depthwiseTime(request(parseDescriptor(descriptor, op), asked)) / us;
+  assert.ok(ratio > least && ratio < most, `${descriptor} ${op}: ${ratio}`);
+}
 
 Deno.test("depthwiseTime() counts the products of each image of a vector", () => {
   for (
@@ -32,9 +45,7 @@ Deno.test("depthwiseTime() of few channels innermost is what a device took, whet
       ["mb16ic32iw16384oc1kw7pw3", "fwd", 10.1],
     ] as const
   ) {
-    const problem = parseDescriptor(descriptor, op);
-    const ratio = depthwiseTime(request(problem, { layout: "nhwc" })) / us;
-    assert.ok(ratio > 0.83 && ratio < 1.21, `${descriptor}: ${ratio}`);
+    takes(descriptor, op, { layout: "nhwc" }, us, [0.83, 1.21]);
   }
 });
 
@@ -54,9 +65,7 @@ Deno.test("depthwiseTime() of filters' gradients counts what sums cost on the wa
       ["mb32ic3ih224oc64oh224kh3ph1", "nchw", 319.4],
     ] as const
   ) {
-    const problem = parseDescriptor(descriptor, "bwd-filter");
-    const ratio = depthwiseTime(request(problem, { layout })) / us;
-    assert.ok(ratio > 0.65 && ratio < 1.2, `${descriptor} ${layout}: ${ratio}`);
+    takes(descriptor, "bwd-filter", { layout }, us, [0.65, 1.2]);
   }
 });
 
@@ -67,8 +76,6 @@ Deno.test("depthwiseTime() of bf16 counts the atomic operations that write singl
       ["g54mb4ic54id16ih56iw56oc54kd3kh3kw3pd1ph1pw1", "fwd", 104.5],
     ] as const
   ) {
-    const problem = parseDescriptor(descriptor, op);
-    const ratio = depthwiseTime(request(problem, { layout: "nhwc", dtype: "bf16" })) / us;
-    assert.ok(ratio > 0.5 && ratio < 1.3, `${descriptor}: ${ratio}`);
+    takes(descriptor, op, { layout: "nhwc", dtype: "bf16" }, us, [0.5, 1.3]);
   }
 });

@@ -38,7 +38,7 @@ export function implicitTime(
 ): number {
   const { policy, cost } = cut;
   const { problem, layout } = request;
-  const { rates, shares } = deviceOf(request);
+  const { rates, shares, software } = deviceOf(request);
   const rate = problem.op !== "bwd-filter"
     ? rates.gathered
     : rates.correlated[layout === "nhwc" ? "along" : "across"];
@@ -50,7 +50,8 @@ export function implicitTime(
   // A filter that is read in place, element by element.
   const uncoalesced = operands.left === "filter" && operands.a.vector === 1 &&
     operands.pack(policy) === undefined;
-  const unpacked = request.dtype === "bf16" && operands.b.vector === 1 ? BF16_SINGLE : 1;
+  const alone = request.dtype === "bf16" && layout === "nhwc" && operands.b.vector === 1;
+  const unpacked = alone && !software ? BF16_SINGLE : 1;
   const loads = unpacked * (uncoalesced ? shares.strewn : 1);
   const apart = storesApart(request, operands);
   return (apart ? quantizeTime(request) : 0) +
