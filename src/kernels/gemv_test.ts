@@ -1,15 +1,14 @@
 import assert from "#assert";
 import { elementsOf } from "../elements/elements.ts";
 import { NO_STEPS } from "./epilogue.ts";
+import { gemvKernel, treeSteps } from "./gemv.ts";
 import {
   gemvBlocks,
-  gemvKernel,
   gemvMultiplications,
   gemvRounds,
   type GemvShape,
   gemvWorkgroups,
-  treeSteps,
-} from "./gemv.ts";
+} from "./gemv_shape.ts";
 import { moduleBuilder, WHOLE } from "./module.ts";
 import { treeSum } from "./sums.ts";
 

@@ -1,17 +1,17 @@
 import { depthOfValue, type Elements, elementsOf, sumOf } from "../../elements/elements.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
+import { gemvKernel } from "../../kernels/gemv.ts";
 import {
   gemvBlocks,
   gemvChains,
-  gemvKernel,
   gemvLoads,
   gemvMultiplications,
   type GemvShape,
   type GemvThreads,
   gemvTile,
   gemvWorkgroups,
-} from "../../kernels/gemv.ts";
+} from "../../kernels/gemv_shape.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { GEMV } from "../../kernels/policy.ts";
 import type { GemmProblem, GemmTensor } from "../../problem/gemm_problem.ts";

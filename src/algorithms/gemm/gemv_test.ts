@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { H200_LIMITS as limits, H200_UNITS as matrixUnits } from "../../../bench/h200_limits.ts";
 import { elementsOf } from "../../elements/elements.ts";
-import { gemvBlocks, gemvWorkgroups } from "../../kernels/gemv.ts";
+import { gemvBlocks, gemvWorkgroups } from "../../kernels/gemv_shape.ts";
 import { THIN_POLICIES } from "../../kernels/policy.ts";
 import {
   GEMM_DTYPES,
